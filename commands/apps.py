@@ -1,0 +1,12 @@
+from django.apps import AppConfig
+
+
+class CommandsConfig(AppConfig):
+    name = "commands"
+    verbose_name = "Commands"
+
+    def ready(self) -> None:
+        from commands import lifecycle
+        from webhooks.signals import deliveries_settled
+
+        deliveries_settled.connect(lifecycle.on_deliveries_settled)

@@ -1,0 +1,85 @@
+"""JSON that comes out as it went in: 1.10 stays 1.10, a 30-digit integer keeps its digits.
+
+Parameters and event data are signed and sent on as bytes, so numbers are never rounded through binary
+floats. What has no faithful form is refused with a reason: NaN, Infinity, a key that occurs twice, a
+lone surrogate, nesting past any sense.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import simplejson
+
+# Levels of nesting at most. No command needs more, and parsers everywhere recurse on it.
+MAX_DEPTH = 64
+
+
+class NotExactJson(ValueError):
+    """The text is not JSON that can be kept and sent on unchanged."""
+
+
+def loads(text: str | bytes) -> Any:
+    """Parse JSON text (UTF-8); numbers with a point or exponent become ``Decimal``.
+
+    Raises NotExactJson with a sentence for the sender.
+    """
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8")
+        value = simplejson.loads(
+            text,
+            use_decimal=True,
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+        )
+    except UnicodeDecodeError:
+        raise NotExactJson("The body is not UTF-8.") from None
+    except RecursionError:
+        raise NotExactJson(f"Nested deeper than {MAX_DEPTH} levels.") from None
+    except simplejson.JSONDecodeError as error:
+        raise NotExactJson(f"Not JSON: {error}.") from None
+    _check_depth(value)
+    return value
+
+
+def dumps(value: Any) -> str:
+    """The canonical text of a value from ``loads``: compact, keys in their order, UTF-8 as it is."""
+    text: str = simplejson.dumps(
+        value,
+        use_decimal=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotExactJson("A string holds half of a surrogate pair.") from None
+    return text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise NotExactJson("A key occurs twice in one object.")
+    return members
+
+
+def _refuse_constant(name: str) -> Any:
+    raise NotExactJson(f"{name} is not JSON.")
+
+
+def _check_depth(value: Any) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        if not level:
+            return
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+    if level:
+        raise NotExactJson(f"Nested deeper than {MAX_DEPTH} levels.")

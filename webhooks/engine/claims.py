@@ -1,0 +1,163 @@
+"""The SQL that takes due deliveries. The only place where an attempt begins.
+
+Contract of ``claim``: each returned delivery was pending, due, and of an enabled endpoint; it now has
+a lease and its attempt row, committed before anybody sends a byte. No two callers get the same one.
+At most ``max_in_flight`` attempts of an endpoint are in flight, and endpoints take turns: the first
+due delivery of every endpoint comes before the second of any, so a backlog delays only itself.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+
+# Claims take turns (advisory lock), otherwise two of them would each count the attempts in flight
+# before either added to them. A claim takes a millisecond or two, so the turns cost nothing.
+CLAIM_LOCK = 0x636C61696D  # "claim"
+
+# Endpoints with work are found by skipping through the partial index of due deliveries, one probe an
+# endpoint, never by reading a backlog. `due` then takes from each no more than it has room for.
+CLAIM = """
+WITH RECURSIVE candidate AS (
+    (SELECT endpoint_id FROM webhooks_delivery
+      WHERE next_attempt_at IS NOT NULL ORDER BY endpoint_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.endpoint_id FROM webhooks_delivery d
+             WHERE d.next_attempt_at IS NOT NULL AND d.endpoint_id > candidate.endpoint_id
+             ORDER BY d.endpoint_id LIMIT 1)
+      FROM candidate WHERE candidate.endpoint_id IS NOT NULL
+),
+open AS (
+    SELECT e.id AS endpoint_id,
+           coalesce(e.max_in_flight, %(max_in_flight)s) - (
+               SELECT count(*) FROM webhooks_delivery d
+                WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) AS room
+      FROM candidate JOIN webhooks_endpoint e ON e.id = candidate.endpoint_id
+     WHERE e.enabled
+),
+due AS (
+    SELECT d.id, d.next_attempt_at,
+           row_number() OVER (PARTITION BY open.endpoint_id ORDER BY d.next_attempt_at) AS turn
+      FROM open CROSS JOIN LATERAL (
+        SELECT id, next_attempt_at FROM webhooks_delivery
+         WHERE endpoint_id = open.endpoint_id AND next_attempt_at <= statement_timestamp()
+         ORDER BY next_attempt_at
+         LIMIT greatest(least(open.room, %(limit)s), 0)
+           FOR NO KEY UPDATE SKIP LOCKED) d
+),
+taken AS (
+    SELECT id, next_attempt_at AS due_at FROM due ORDER BY turn, next_attempt_at LIMIT %(limit)s
+),
+leased AS (
+    UPDATE webhooks_delivery d
+       SET next_attempt_at = NULL, attempts = d.attempts + 1,
+           lease_until = statement_timestamp() + make_interval(secs => %(lease_s)s)
+      FROM taken WHERE d.id = taken.id
+    RETURNING d.id, d.endpoint_id, d.event_id, d.command_id, d.policy, d.attempts, taken.due_at
+),
+attempt AS (
+    INSERT INTO webhooks_attempt (delivery_id, endpoint_id, number, worker, due_at, claimed_at,
+                                  verdict, error_kind, error, response_excerpt, excerpt_truncated,
+                                  retry_after, location)
+    SELECT id, endpoint_id, attempts, %(worker)s, due_at, statement_timestamp(),
+           '', '', '', ''::bytea, false, '', '' FROM leased
+    RETURNING id, delivery_id, claimed_at
+)
+SELECT attempt.id, leased.id, leased.endpoint_id, leased.policy, leased.attempts,
+       attempt.claimed_at, event.id, event.type, event.body, endpoint.url,
+       ARRAY(SELECT s.ciphertext FROM webhooks_endpointsecret s
+              WHERE s.endpoint_id = endpoint.id
+                AND (s.expires_at IS NULL OR s.expires_at > statement_timestamp())
+              ORDER BY s.created_at DESC, s.id DESC)
+  FROM leased
+  JOIN attempt ON attempt.delivery_id = leased.id
+  JOIN webhooks_event event ON event.id = leased.event_id
+  JOIN webhooks_endpoint endpoint ON endpoint.id = leased.endpoint_id
+ ORDER BY leased.due_at
+"""
+
+# Deliveries whose worker has not recorded by the end of its lease, with their open attempts.
+EXPIRED = """
+SELECT a.id, d.id, d.endpoint_id, a.number, d.policy, statement_timestamp()
+  FROM webhooks_delivery d
+  JOIN webhooks_attempt a ON a.delivery_id = d.id AND a.number = d.attempts
+ WHERE d.lease_until < statement_timestamp()
+ ORDER BY d.lease_until LIMIT %(limit)s
+"""
+
+# Seconds until the next delivery is due (negative: since when), NULL when none waits.
+NEXT_DUE = """
+SELECT extract(epoch FROM min(next_attempt_at) - clock_timestamp())::float8
+  FROM webhooks_delivery WHERE next_attempt_at IS NOT NULL
+"""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """An attempt that must now be made: what to send, where, signed with what."""
+
+    attempt_id: int
+    delivery_id: UUID
+    endpoint_id: UUID
+    policy: str
+    number: int
+    claimed_at: datetime
+    event_id: UUID
+    event_type: str
+    body: bytes
+    url: str
+    secret_ciphertexts: tuple[str, ...]
+    # This process's monotonic clock at ``claimed_at``, to within the time a statement travels.
+    claimed_monotonic: float
+
+
+@dataclass(frozen=True)
+class Expired:
+    """An attempt whose lease ran out: nobody knows what came of it."""
+
+    attempt_id: int
+    delivery_id: UUID
+    endpoint_id: UUID
+    number: int
+    policy: str
+    noticed_at: datetime
+
+
+def claim(limit: int, worker: str) -> list[Claimed]:
+    """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised."""
+    parameters = {
+        "limit": limit,
+        "worker": worker,
+        "lease_s": settings.LEASE_S,
+        "max_in_flight": settings.ENDPOINT_MAX_IN_FLIGHT,
+    }
+    with transaction.atomic(), connection.cursor() as cursor:
+        # A statement of its own: the claim's snapshot must be newer than the wait for the lock.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
+        claimed_monotonic = time.monotonic()
+        cursor.execute(CLAIM, parameters)
+        return [
+            Claimed(*row[:8], bytes(row[8]), row[9], tuple(row[10]), claimed_monotonic)
+            for row in cursor.fetchall()
+        ]
+
+
+def expired(limit: int) -> list[Expired]:
+    """Attempts in flight whose lease has run out, the oldest first. Takes no locks."""
+    with connection.cursor() as cursor:
+        cursor.execute(EXPIRED, {"limit": limit})
+        return [Expired(*row) for row in cursor.fetchall()]
+
+
+def seconds_until_due() -> float | None:
+    """Seconds until the next delivery is due, negative when it already is, None when none waits."""
+    with connection.cursor() as cursor:
+        cursor.execute(NEXT_DUE)
+        row = cursor.fetchone()
+    due: float | None = row[0]
+    return due

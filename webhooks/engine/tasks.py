@@ -1,0 +1,71 @@
+"""What the broker hands to the workers. Each task is short: a worker runs one at a time."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from django.db import connection, transaction
+
+from webhooks import endpoints
+from webhooks.engine import claims, recorder
+from webhooks.engine.pump import pump
+from webhooks.engine.recorder import Outcome
+from webhooks.models import Delivery
+from webhooks.rules.verdicts import Verdict
+from webhooks.signals import deliveries_settled
+
+# Expired leases closed by one sweep at most; what is left waits for the next, a second later.
+SWEEP_LIMIT = 200
+
+BEAT = """
+INSERT INTO webhooks_heartbeat (cluster, host, started_at, beat_at)
+VALUES (%(cluster)s, %(host)s, clock_timestamp(), clock_timestamp())
+ON CONFLICT (cluster) DO UPDATE SET beat_at = clock_timestamp()
+"""
+
+
+def deliver() -> None:
+    """A delivery is due: have this worker's pump claim what it has room for."""
+    pump().wake()
+
+
+def sweep_leases() -> int:
+    """Close attempts whose worker has died as lost, so that the next one follows."""
+    _settle_stranded()
+    gone = claims.expired(SWEEP_LIMIT)
+    if not gone:
+        return 0
+    return recorder.record(
+        [
+            Outcome(
+                attempt_id=one.attempt_id,
+                delivery_id=one.delivery_id,
+                endpoint_id=one.endpoint_id,
+                policy=one.policy,
+                number=one.number,
+                verdict=Verdict.LOST,
+                finished_at=one.noticed_at,
+                error="The worker died during the attempt; whether it arrived is unknown.",
+            )
+            for one in gone
+        ]
+    )
+
+
+def _settle_stranded() -> None:
+    with transaction.atomic():
+        if settled := endpoints.fail_stranded():
+            deliveries_settled.send(sender=Delivery, settlements=settled)
+
+
+def beat() -> None:
+    """Show that pusher, queue, a worker and the database work together, all of them, now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            BEAT,
+            {
+                "cluster": os.environ.get("CLUSTER_ID", "none"),
+                "host": socket.gethostname(),
+            },
+        )
