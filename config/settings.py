@@ -89,6 +89,7 @@ INSTALLED_APPS = [
     "organizations",
     "webhooks",
     "commands",
+    "demo",
 ]
 
 MIDDLEWARE = [
@@ -152,6 +153,15 @@ DATABASES: dict[str, dict[str, Any]] = {
         "CONN_HEALTH_CHECKS": True,
     }
 }
+# A network that swallows packets must not hold a process for minutes: give up a connection that does
+# not open in 5 s, and one whose other end has been silent for about 25 s.
+DATABASES["default"].setdefault("OPTIONS", {}).update(
+    connect_timeout=5,
+    keepalives_idle=10,
+    keepalives_interval=5,
+    keepalives_count=3,
+    tcp_user_timeout=20_000,
+)
 if not DATABASES["default"].get("ENGINE", "").endswith(".postgresql"):
     raise ImproperlyConfigured(
         "DATABASE_URL must be a postgres:// address: PostgreSQL is the engine."

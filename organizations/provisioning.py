@@ -34,17 +34,21 @@ class Provisioned:
         return Actor.of(self.members[role].membership, via="cli")
 
 
-def provision(name: str) -> Provisioned:
-    """A new organization with an owner, an operator and a viewer, a random password and a key each."""
+def provision(name: str, domain: str = "") -> Provisioned:
+    """A new organization with an owner, an operator and a viewer, a random password and a key each.
+
+    Their addresses are ``owner@domain`` and so on; without a domain they are made up and unique.
+    """
     with transaction.atomic():
         organization = Organization.objects.create(name=name)
-        members = {role: _new_member(organization, role) for role in roles.ROLES}
+        members = {role: _new_member(organization, role, domain) for role in roles.ROLES}
     return Provisioned(organization, members)
 
 
-def _new_member(organization: Organization, role: str) -> NewMember:
+def _new_member(organization: Organization, role: str, domain: str) -> NewMember:
     password = secrets.token_urlsafe(12)
-    address = f"{role}-{organization.pk.hex[-8:]}@example.com"
+    made_up = f"{role}-{organization.pk.hex[-8:]}@example.com"
+    address = f"{role}@{domain}" if domain else made_up
     # An owner gets into the admin too, where every model of the organization can be read.
     user = User.objects.create_user(address, password, is_staff=role == roles.OWNER)
     membership = Membership.objects.create(organization=organization, user=user, role=role)
