@@ -78,6 +78,8 @@ class Premises:
         self.pointer = self.data_dir / "postgres.location"
         digest = hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:16]
         self._root_home = ROOT_STATE / digest
+        # Not TMPDIR, which differs between a terminal and a service. Safe in a shared folder: see
+        # make_private for the server and requirepeer in the address for its clients.
         self._short_folder = Path(f"/tmp/command-console-{os.geteuid()}-{digest}")
 
     @property

@@ -257,7 +257,7 @@ def test_a_socket_folder_that_somebody_else_made_is_refused(
     database.files.make_home()
     occupy(database.files.socket.parent)
 
-    with pytest.raises(DatabaseUnavailable, match="not a private folder of .*: remove it"):
+    with pytest.raises(DatabaseUnavailable, match=r"not a private folder of .*: remove it"):
         database.start()
 
 
@@ -332,7 +332,7 @@ def test_damaged_data_is_refused_with_postgresqls_own_reason(
         version = database.files.cluster / "PG_VERSION"
     version.write_text("12\n")
 
-    with pytest.raises(DatabaseUnavailable, match="incompatible with server .*postgres.log"):
+    with pytest.raises(DatabaseUnavailable, match=r"incompatible with server .*postgres.log"):
         database.start()
 
 
@@ -372,7 +372,7 @@ if AS_ROOT:  # only root keeps its data outside of a folder that it owns
             pass
         shutil.rmtree(database.files.home)
 
-        with pytest.raises(DatabaseUnavailable, match="is gone: put .* back, or delete that file"):
+        with pytest.raises(DatabaseUnavailable, match=r"is gone: put .* back, or delete that file"):
             database.start()
 
     def test_a_new_console_at_the_path_of_a_deleted_one_starts_empty_and_loses_nothing(
