@@ -7,12 +7,15 @@ lone surrogate, nesting past any sense.
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import simplejson
 
 # Levels of nesting at most. No command needs more, and parsers everywhere recurse on it.
 MAX_DEPTH = 64
+# Python converts text to an integer only up to 4,300 digits; a decimal keeps the digits of any number.
+MAX_INTEGER_DIGITS = 4_000
 
 
 class NotExactJson(ValueError):
@@ -30,6 +33,7 @@ def loads(text: str | bytes) -> Any:
         value = simplejson.loads(
             text,
             use_decimal=True,
+            parse_int=_integer,
             object_pairs_hook=_object,
             parse_constant=_refuse_constant,
         )
@@ -37,6 +41,8 @@ def loads(text: str | bytes) -> Any:
         raise NotExactJson("The body is not UTF-8.") from None
     except RecursionError:
         raise NotExactJson(f"Nested deeper than {MAX_DEPTH} levels.") from None
+    except InvalidOperation:
+        raise NotExactJson("A number has an exponent that cannot be kept.") from None
     except simplejson.JSONDecodeError as error:
         raise NotExactJson(f"Not JSON: {error}.") from None
     _check_depth(value)
@@ -64,6 +70,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         raise NotExactJson("A key occurs twice in one object.")
     return members
+
+
+def _integer(text: str) -> int | Decimal:
+    return Decimal(text) if text == "-0" or len(text) > MAX_INTEGER_DIGITS else int(text)
 
 
 def _refuse_constant(name: str) -> Any:
