@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import http.client
+import io
 import json
 import os
 import re
@@ -254,7 +255,7 @@ def prepare() -> None:
         call_command("createcachetable", verbosity=0)
         if static_files_are_stale():
             call_command("collectstatic", interactive=False, verbosity=0)
-        call_command("seed_demo", verbosity=0)
+        call_command("seed_demo", stdout=io.StringIO())
         connection.close()
     except ImproperlyConfigured as error:
         raise CannotRun(_one_line(error)) from None

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -137,3 +143,127 @@ def test_a_malformed_setting_is_one_line_and_leaves_no_server(variables: dict[st
     said = refusal(variables | {"ENDPOINT_ALLOW_HTTP": "yes"})
 
     assert said == "ENDPOINT_ALLOW_HTTP must be 1 or 0"
+
+
+class Console:
+    """A console that runs as a person runs it, and what it printed so far."""
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        self.data_dir = Path(variables["CONSOLE_DATA_DIR"])
+        self.address = f"http://127.0.0.1:{variables['CONSOLE_PORT']}"
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "config.supervisor"],
+            cwd=PROJECT,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait_until_ready(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if "Ctrl-C stops everything" in line:
+                return
+        pytest.fail("\n".join(self.said))
+
+    def end(self, number: signal.Signals) -> float:
+        """End it by this signal; how long that took, in seconds."""
+        started = time.monotonic()
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=60)
+        self.said += rest.splitlines()
+        assert self.process.returncode == 0, "\n".join(self.said)
+        return time.monotonic() - started
+
+    def leftovers(self) -> list[str]:
+        """Processes that know this console's data folder from their command or environment."""
+        known = os.fsencode(self.data_dir)
+        return [
+            (folder / "cmdline").read_text().replace("\0", " ")
+            for folder in Path("/proc").glob("[0-9]*")
+            if int(folder.name) != os.getpid() and known in _words(folder)
+        ]
+
+
+def _words(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture
+def start(variables: dict[str, str]) -> Iterator[Callable[[], Console]]:
+    """Start consoles, one after the other, on the same ports and data."""
+    folder = Path(tempfile.mkdtemp(prefix="console-run-"))
+    folder.chmod(0o755)
+    variables["CONSOLE_DATA_DIR"] = str(folder / "var")
+    started: list[Console] = []
+
+    def make() -> Console:
+        started.append(Console(variables))
+        started[-1].wait_until_ready()
+        return started[-1]
+
+    yield make
+    for console in started:
+        if console.process.poll() is None:
+            console.process.terminate()
+            console.process.communicate()
+    shutil.rmtree(folder)
+
+
+def test_the_console_runs_keeps_its_data_and_leaves_nothing_behind(
+    start: Callable[[], Console],
+) -> None:
+    first = start()
+    demo = (first.data_dir / "demo.json").read_text()
+    with urllib.request.urlopen(f"{first.address}/healthz") as answer:
+        assert answer.status == 200
+    assert first.end(signal.SIGINT) < 12
+    assert first.leftovers() == []
+
+    second = start()
+    assert (second.data_dir / "demo.json").read_text() == demo
+    assert second.end(signal.SIGHUP) < 12
+    assert second.leftovers() == []
+
+
+def test_the_banner_shows_logins_and_lines_to_try_that_work(start: Callable[[], Console]) -> None:
+    console = start()
+    demo = json.loads((console.data_dir / "demo.json").read_text())
+    said = "\n".join(console.said)
+    for user in demo["users"]:
+        assert re.search(f"{user['email']} +{user['password']}  \\({user['role']}\\)", said)
+
+    to_try = [line for line in console.said if "curl" in line]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(to_try)], capture_output=True, text=True, check=True
+    )
+
+    issued, dispatched = json.loads(done.stderr), json.loads(done.stdout)
+    assert issued["state"] == "logged"
+    assert dispatched["id"] == issued["id"]
+    assert dispatched["dispatchedAt"] is not None
+
+
+def test_when_one_process_dies_everything_stops_and_says_which(
+    start: Callable[[], Console],
+) -> None:
+    console = start()
+    gunicorns = subprocess.run(
+        ["pgrep", "-f", f"gunicorn.*{console.address.removeprefix('http://')}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    os.kill(min(map(int, gunicorns.stdout.split())), signal.SIGKILL)
+    rest, _ = console.process.communicate(timeout=60)
+
+    assert console.process.returncode == 1
+    assert rest.splitlines()[-1] == "web ended (SIGKILL); its last words are above."
+    assert console.leftovers() == []
