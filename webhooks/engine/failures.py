@@ -103,6 +103,9 @@ def wire_failure(error: OSError | HTTPException, place: Place) -> AttemptFailed:
 
 
 def _connect_failure(error: OSError | HTTPException, place: Place) -> AttemptFailed:
+    if isinstance(error, ConnectionResetError):
+        words = "{where} took the connection and closed it at once. Nothing was sent."
+        return place.failed("connection_reset", words)
     if isinstance(error, ConnectionRefusedError):
         words = "{where} refused the connection. Check that the receiver runs, and the port."
     else:

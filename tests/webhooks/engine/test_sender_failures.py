@@ -106,14 +106,24 @@ def test_a_refused_connection_is_told_as_such() -> None:
     assert answer.error.startswith(f"127.0.0.1 port {port} refused the connection.")
 
 
-def test_an_unreachable_network_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*_: object) -> None:
-        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "connection_refused", "unreachable"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "connection_refused", "No route"),
+        (ConnectionResetError(errno.ECONNRESET, "Reset"), "connection_reset", "Nothing was sent"),
+    ],
+)
+def test_a_connection_that_fails_says_how(
+    error: OSError, kind: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr(exchange, "open_socket", unreachable)
+    monkeypatch.setattr(exchange, "open_socket", fail)
     answer = post_once("http://127.0.0.1:9999/")
-    assert answer.error_kind == "connection_refused"
-    assert "Network is unreachable" in answer.error
+    assert (answer.error_kind, answer.phase) == (kind, "connect")
+    assert words in answer.error
 
 
 def test_the_next_address_is_tried_when_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

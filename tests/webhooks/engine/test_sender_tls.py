@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.receivers import Authority, ScriptedReceiver, close_without_answer, reset, respond
+from tests.receivers import (
+    Authority,
+    Behaviour,
+    ScriptedReceiver,
+    Visit,
+    close_without_answer,
+    reset,
+    respond,
+)
 from tests.webhooks.engine.sending import answer_names, outgoing, post_once, sending
 from webhooks.engine.sender import Sender, SenderConfig
 
@@ -101,18 +109,19 @@ def test_a_bundle_that_is_missing_stops_the_start() -> None:
 
 
 def test_a_plain_port_is_told_as_such() -> None:
-    def answer_in_plain(visit: object) -> None:
-        respond(400)(visit)  # type: ignore[arg-type]
-
-    with ScriptedReceiver(at_connect=answer_in_plain) as receiver:
+    with ScriptedReceiver(at_connect=respond(400)) as receiver:
         answer = post_once(f"https://127.0.0.1:{receiver.port}/")
     assert (answer.error_kind, answer.phase) == ("tls", "tls")
     assert "Check that this port speaks TLS" in answer.error
 
 
-@pytest.mark.parametrize("behaviour", [close_without_answer, reset])
-def test_a_close_during_the_handshake_is_a_tls_failure(behaviour: object) -> None:
-    with ScriptedReceiver(at_connect=behaviour) as receiver:  # type: ignore[arg-type]
+@pytest.mark.parametrize("end", [close_without_answer, reset])
+def test_a_close_during_the_handshake_is_a_tls_failure(end: Behaviour) -> None:
+    def end_after_hello(visit: Visit) -> None:
+        visit.sock.recv(65536)
+        end(visit)
+
+    with ScriptedReceiver(at_connect=end_after_hello) as receiver:
         answer = post_once(f"https://127.0.0.1:{receiver.port}/")
     assert (answer.error_kind, answer.phase) == ("tls", "tls")
     assert "processed" not in answer.error
