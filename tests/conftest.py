@@ -19,6 +19,7 @@ from organizations.models import Organization
 from organizations.provisioning import Provisioned
 from tests.factories import Scene, new_scene
 from tests.flushing import flush_past_the_guards
+from tests.plain_sql import Connection, plain_connection
 from webhooks.models import Endpoint
 
 
@@ -106,3 +107,9 @@ def dispatched(scene: Scene) -> Callable[..., Command]:
 def delivered(scene: Scene) -> Callable[..., Command]:
     """``delivered(…)``: a command that the receiver has taken."""
     return scene.delivered
+
+
+@pytest.fixture
+def sql(db: None) -> Connection:
+    """A plain psycopg connection inside the test's transaction: no ORM, no service."""
+    return plain_connection()
