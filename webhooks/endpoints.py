@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -14,9 +14,10 @@ from django.db.models.functions import Now
 from organizations import audit
 from organizations.actors import Actor
 from webhooks import secrets
+from webhooks.engine.resolver import AddressBlocked, NameFailed, NameTimedOut, Resolver
 from webhooks.models import Delivery, Endpoint, EndpointSecret
 from webhooks.rules import health, signing
-from webhooks.rules.addresses import AddressPolicy, check_url
+from webhooks.rules.addresses import AddressPolicy, ParsedTarget, UrlNotAllowed, check_url
 from webhooks.rules.health import Health
 from webhooks.rules.policies import EVENT, POLICIES, RuleKind
 from webhooks.rules.verdicts import FailureReason
@@ -24,6 +25,8 @@ from webhooks.signals import Settlement, deliveries_settled
 
 # Outcomes that the health strip shows; no rule looks further back than it has to count.
 STRIP = 20
+# How long a registration waits for a name to resolve, seconds.
+RESOLVE_S = 2.0
 
 # What a rule counts, newest first: attempts, or the attempts that ended a delivery. Lost attempts and
 # pings say nothing about the receiver.
@@ -47,6 +50,8 @@ SELECT id FROM webhooks_endpoint
  WHERE organization_id = %(organization)s AND receives_commands
    AND CASE WHEN %(named)s::uuid IS NULL THEN is_default ELSE id = %(named)s END
 """
+
+_resolver = Resolver()
 
 
 @dataclass(frozen=True)
@@ -77,13 +82,29 @@ def address_policy() -> AddressPolicy:
     )
 
 
+def allowed_target(url: str) -> ParsedTarget:
+    """The URL, taken apart and normalised. Raises UrlNotAllowed when webhooks may not go there.
+
+    A name is resolved, and each of its addresses must be allowed. One that does not resolve (yet) is
+    taken: every attempt looks again.
+    """
+    target = check_url(url, address_policy())
+    try:
+        _resolver.allowed_addresses(target, address_policy(), RESOLVE_S)
+    except AddressBlocked as blocked:
+        raise UrlNotAllowed(f"{target.host} is not a public address: {blocked}") from None
+    except (NameFailed, NameTimedOut):
+        pass
+    return target
+
+
 def create(actor: Actor, wanted: NewEndpoint) -> Created:
     """Register an endpoint. The first that receives commands becomes the organization's default.
 
     Raises UrlNotAllowed when webhooks may not go to its URL, NotPermitted for anyone but an owner.
     """
     actor.require("endpoints:write")
-    target = check_url(wanted.url, address_policy())
+    target = allowed_target(wanted.url)
     receives = wanted.receives_commands
     if receives is None:
         receives = wanted.policy == "command"
@@ -166,6 +187,22 @@ def enable(actor: Actor, endpoint_id: UUID) -> Endpoint:
     return endpoint
 
 
+def edit(actor: Actor, endpoint_id: UUID, changes: Mapping[str, Any]) -> Endpoint:
+    """Change fields of an endpoint, by an owner. Counters of an enabled one start from zero: what was
+    counted was counted against another endpoint, so to speak.
+    """
+    actor.require("endpoints:write")
+    with transaction.atomic():
+        endpoint = _locked(actor, endpoint_id)
+        before = _facts(endpoint)
+        Endpoint.objects.filter(pk=endpoint.pk).update(
+            **changes, **({"health_since": Now()} if endpoint.enabled else {})
+        )
+        endpoint.refresh_from_db()
+        audit.record(actor, "endpoint.edit", endpoint, before=before, after=_facts(endpoint))
+    return endpoint
+
+
 def disable_locked(endpoint_id: UUID, reason: str) -> list[Settlement]:
     """Disable an endpoint whose row the transaction has locked; the deliveries that this ended.
 
@@ -231,6 +268,8 @@ def _facts(endpoint: Endpoint) -> dict[str, Any]:
         "policy": endpoint.policy,
         "receivesCommands": endpoint.receives_commands,
         "eventTypes": endpoint.event_types,
+        "description": endpoint.description,
+        "maxInFlight": endpoint.max_in_flight,
         "enabled": endpoint.enabled,
         "disabledReason": endpoint.disabled_reason,
     }
