@@ -1,0 +1,165 @@
+"""Commands: issued, dispatched, reported on, retracted, read."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from django.db.models import Prefetch
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from commands import issuing, lifecycle, queries
+from commands.api.serializers import (
+    AckInput,
+    CommandDetailSerializer,
+    CommandQuery,
+    CommandSerializer,
+    DispatchInput,
+    IssueInput,
+    RetractedCommandSerializer,
+    RetractInput,
+)
+from commands.errors import Refused
+from commands.models import CommandEvent, Dataset
+from commands.queries import Filters
+from commands.rules.reports import Outcome, Reception
+from organizations.api import paging
+from organizations.api.openapi import operation
+from organizations.api.paging import page_of
+from organizations.api.problems import Problem
+from organizations.api.views import ApiView, id_of
+
+REPLAYED = "Idempotency-Replayed"
+
+
+class CommandApiView(ApiView):
+    """Answers a refusal of the lifecycle with 409 and its code."""
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, Refused):
+            exc = Problem(HTTPStatus.CONFLICT, exc.code, str(exc))
+        return super().handle_exception(exc)
+
+
+class IssueView(CommandApiView):
+    scopes = {"POST": "commands:issue"}
+
+    @operation(
+        "issueCommand",
+        "Put a command on record; the same clientToken again returns the same command",
+        {HTTPStatus.CREATED: CommandSerializer, HTTPStatus.OK: CommandSerializer},
+        body=IssueInput,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+        headers=[
+            OpenApiParameter(
+                REPLAYED,
+                str,
+                OpenApiParameter.HEADER,
+                response=[HTTPStatus.OK.value],
+                description="`true`: the command existed already.",
+            )
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        asked = self.body(IssueInput)
+        dataset = Dataset.objects.get(
+            pk=id_of(asked.pop("dataset_id")), organization=self.actor.organization
+        )
+        issued = issuing.issue(self.actor, dataset, **asked)
+        shown = CommandSerializer(issued.command).data
+        if issued.created:
+            return Response(shown, HTTPStatus.CREATED)
+        return Response(shown, headers={REPLAYED: "true"})
+
+
+class DispatchView(CommandApiView):
+    scopes = {"POST": "commands:dispatch"}
+
+    @operation(
+        "dispatchCommand",
+        "Send a command to the endpoint of its dataset",
+        {HTTPStatus.ACCEPTED: CommandSerializer},
+        body=DispatchInput,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+    )
+    def post(self, request: Request) -> Response:
+        asked = self.body(DispatchInput)
+        command = lifecycle.dispatch(self.actor, id_of(asked["command_id"]), asked["ack_timeout_s"])
+        # Its times were the database's to set; its first attempt may have begun since.
+        assert command.delivery
+        command.delivery.refresh_from_db()
+        return Response(CommandSerializer(command).data, HTTPStatus.ACCEPTED)
+
+
+class AckView(CommandApiView):
+    scopes = {"POST": "commands:ack"}
+
+    @operation(
+        "acknowledgeCommand",
+        "Report what the vehicle did; a report before the delivery is recorded is kept (202)",
+        {HTTPStatus.OK: CommandSerializer, HTTPStatus.ACCEPTED: CommandSerializer},
+        body=AckInput,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+    )
+    def post(self, request: Request) -> Response:
+        asked = self.body(AckInput)
+        reported = lifecycle.acknowledge(
+            self.actor, id_of(asked["command_id"]), Outcome(asked["outcome"]), asked["detail"]
+        )
+        early = reported.reception == Reception.KEPT_EARLY
+        status = HTTPStatus.ACCEPTED if early else HTTPStatus.OK
+        return Response(CommandSerializer(reported.command).data, status)
+
+
+class RetractView(CommandApiView):
+    scopes = {"POST": "commands:retract"}
+
+    @operation(
+        "retractCommand",
+        "Withdraw a command: no further attempt starts; an attempt on the wire is not recalled",
+        {HTTPStatus.OK: RetractedCommandSerializer},
+        body=RetractInput,
+        problems=[HTTPStatus.NOT_FOUND],
+    )
+    def post(self, request: Request) -> Response:
+        asked = self.body(RetractInput)
+        retracted = lifecycle.retract(self.actor, id_of(asked["command_id"]), asked["reason"])
+        context = {"on_the_wire": retracted.attempt_on_the_wire}
+        return Response(RetractedCommandSerializer(retracted.command, context=context).data)
+
+
+class CommandListView(CommandApiView):
+    scopes = {"GET": "commands:read"}
+
+    @operation(
+        "listCommands",
+        "The organization's commands, newest first",
+        {HTTPStatus.OK: page_of(CommandSerializer, "Command")},
+        query=CommandQuery,
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(CommandQuery)
+        narrowed = {k: v for k, v in asked.items() if k not in ("cursor", "limit")}
+        commands = queries.of_organization(self.actor.organization)
+        rows = paging.newest_first(queries.filtered(commands, Filters(**narrowed)))
+        page = paging.read("commands", self.actor, asked, rows)
+        return page.response(CommandSerializer(page.rows, many=True).data)
+
+
+class CommandView(CommandApiView):
+    scopes = {"GET": "commands:read"}
+
+    @operation(
+        "getCommand",
+        "A command with its timeline, what happened to it and what to do next",
+        {HTTPStatus.OK: CommandDetailSerializer},
+        problems=[HTTPStatus.NOT_FOUND],
+    )
+    def get(self, request: Request, command_id: str) -> Response:
+        timeline = CommandEvent.objects.select_related("user").order_by("pk")
+        commands = queries.of_organization(self.actor.organization)
+        command = commands.prefetch_related(Prefetch("timeline", timeline)).get(
+            pk=id_of(command_id)
+        )
+        return Response(CommandDetailSerializer(command).data)
