@@ -13,9 +13,12 @@ import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
+from organizations import audit
 from organizations.actors import Actor
+from organizations.clock import database_now, rfc3339
 from organizations.models import ApiKey, Membership, Organization, User
 from organizations.rules.roles import scopes_for
 
@@ -53,6 +56,24 @@ def create_key(
         expires_at=expires_at,
     )
     return key, text
+
+
+def revoke(actor: Actor, key: ApiKey) -> ApiKey:
+    """Refuse the key from now on and for good. Revoking it again changes nothing."""
+    actor.require("members:write")
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update().get(pk=key.pk, organization=actor.organization)
+        if key.revoked_at is None:
+            key.revoked_at = database_now()
+            key.save(update_fields=["revoked_at"])
+            audit.record(
+                actor,
+                "api_key.revoke",
+                key,
+                before={"revokedAt": None},
+                after={"revokedAt": rfc3339(key.revoked_at)},
+            )
+    return key
 
 
 def authenticate(text: str, address: str | None) -> Actor:

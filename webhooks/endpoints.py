@@ -188,8 +188,8 @@ def enable(actor: Actor, endpoint_id: UUID) -> Endpoint:
 
 
 def edit(actor: Actor, endpoint_id: UUID, changes: Mapping[str, Any]) -> Endpoint:
-    """Change fields of an endpoint, by an owner. Counters of an enabled one start from zero: what was
-    counted was counted against another endpoint, so to speak.
+    """Change fields of an endpoint, by an owner. Counters of an enabled one start from zero: an edit is
+    meant to mend something, and failures from before it say nothing about after.
     """
     actor.require("endpoints:write")
     with transaction.atomic():
