@@ -43,10 +43,9 @@ class CommandApiView(ApiView):
 
 
 class IssueView(CommandApiView):
-    scopes = {"POST": "commands:issue"}
-
     @operation(
         "issueCommand",
+        "commands:issue",
         "Put a command on record; the same clientToken again returns the same command",
         {HTTPStatus.CREATED: CommandSerializer, HTTPStatus.OK: CommandSerializer},
         body=IssueInput,
@@ -74,10 +73,9 @@ class IssueView(CommandApiView):
 
 
 class DispatchView(CommandApiView):
-    scopes = {"POST": "commands:dispatch"}
-
     @operation(
         "dispatchCommand",
+        "commands:dispatch",
         "Send a command to the endpoint of its dataset",
         {HTTPStatus.ACCEPTED: CommandSerializer},
         body=DispatchInput,
@@ -93,10 +91,9 @@ class DispatchView(CommandApiView):
 
 
 class AckView(CommandApiView):
-    scopes = {"POST": "commands:ack"}
-
     @operation(
         "acknowledgeCommand",
+        "commands:ack",
         "Report what the vehicle did; a report before the delivery is recorded is kept (202)",
         {HTTPStatus.OK: CommandSerializer, HTTPStatus.ACCEPTED: CommandSerializer},
         body=AckInput,
@@ -113,10 +110,9 @@ class AckView(CommandApiView):
 
 
 class RetractView(CommandApiView):
-    scopes = {"POST": "commands:retract"}
-
     @operation(
         "retractCommand",
+        "commands:retract",
         "Withdraw a command: no further attempt starts; an attempt on the wire is not recalled",
         {HTTPStatus.OK: RetractedCommandSerializer},
         body=RetractInput,
@@ -130,10 +126,9 @@ class RetractView(CommandApiView):
 
 
 class CommandListView(CommandApiView):
-    scopes = {"GET": "commands:read"}
-
     @operation(
         "listCommands",
+        "commands:read",
         "The organization's commands, newest first",
         {HTTPStatus.OK: page_of(CommandSerializer, "Command")},
         query=CommandQuery,
@@ -144,14 +139,13 @@ class CommandListView(CommandApiView):
         commands = queries.of_organization(self.actor.organization)
         rows = paging.newest_first(queries.filtered(commands, Filters(**narrowed)))
         page = paging.read("commands", self.actor, asked, rows)
-        return page.response(CommandSerializer(page.rows, many=True).data)
+        return page.response(CommandSerializer)
 
 
 class CommandView(CommandApiView):
-    scopes = {"GET": "commands:read"}
-
     @operation(
         "getCommand",
+        "commands:read",
         "A command with its timeline, what happened to it and what to do next",
         {HTTPStatus.OK: CommandDetailSerializer},
         problems=[HTTPStatus.NOT_FOUND],

@@ -25,10 +25,9 @@ from webhooks.models import Endpoint
 
 
 class ExperimentListView(ApiView):
-    scopes = {"GET": "datasets:read", "POST": "datasets:write"}
-
     @operation(
         "listExperiments",
+        "datasets:read",
         "The organization's experiments, newest first",
         {HTTPStatus.OK: page_of(ExperimentSerializer, "Experiment")},
         query=PageQuery,
@@ -36,10 +35,11 @@ class ExperimentListView(ApiView):
     def get(self, request: Request) -> Response:
         rows = paging.newest_first(Experiment.objects.filter(organization=self.actor.organization))
         page = paging.read("experiments", self.actor, self.query(PageQuery), rows)
-        return page.response(ExperimentSerializer(page.rows, many=True).data)
+        return page.response(ExperimentSerializer)
 
     @operation(
         "createExperiment",
+        "datasets:write",
         "Create an experiment",
         {HTTPStatus.CREATED: ExperimentSerializer},
         body=NewExperimentInput,
@@ -51,10 +51,9 @@ class ExperimentListView(ApiView):
 
 
 class DatasetListView(ApiView):
-    scopes = {"GET": "datasets:read", "POST": "datasets:write"}
-
     @operation(
         "listDatasets",
+        "datasets:read",
         "The organization's datasets, newest first",
         {HTTPStatus.OK: page_of(DatasetSerializer, "Dataset")},
         query=DatasetQuery,
@@ -66,10 +65,11 @@ class DatasetListView(ApiView):
             rows = rows.filter(experiment_id=asked["experiment_id"])
         fetch = paging.newest_first(rows.select_related("armed_by"))
         page = paging.read("datasets", self.actor, asked, fetch)
-        return page.response(DatasetSerializer(page.rows, many=True).data)
+        return page.response(DatasetSerializer)
 
     @operation(
         "createDataset",
+        "datasets:write",
         "Create a dataset, not armed",
         {HTTPStatus.CREATED: DatasetSerializer},
         body=NewDatasetInput,
@@ -86,10 +86,9 @@ class DatasetListView(ApiView):
 
 
 class ArmDatasetView(ApiView):
-    scopes = {"POST": "datasets:arm"}
-
     @operation(
         "armDataset",
+        "datasets:arm",
         "Allow dispatches from a dataset",
         {HTTPStatus.OK: DatasetSerializer},
         body=Nothing,
@@ -101,10 +100,9 @@ class ArmDatasetView(ApiView):
 
 
 class DisarmDatasetView(ApiView):
-    scopes = {"POST": "datasets:arm"}
-
     @operation(
         "disarmDataset",
+        "datasets:arm",
         "Refuse dispatches from a dataset; what was queued before goes on",
         {HTTPStatus.OK: DatasetSerializer},
         body=Nothing,

@@ -28,7 +28,8 @@ class Text(serializers.CharField):
     """A string, kept as it is: no number for a string, no space cut off. Never empty unless allowed."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"trim_whitespace": False, **options})
+        shortest = 0 if options.get("allow_blank") else 1
+        super().__init__(**{"trim_whitespace": False, "min_length": shortest, **options})
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -93,8 +94,8 @@ class Instant(serializers.DateTimeField):
         except (ValueError, OverflowError):
             self._refuse()
 
-    def to_representation(self, value: Any) -> str | None:
-        return rfc3339(value) if value else None
+    def to_representation(self, value: Any) -> str:
+        return rfc3339(value)
 
     def _refuse(self) -> NoReturn:
         self.fail("invalid")
@@ -138,7 +139,7 @@ class TextOrNull(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_null": True, **options})
 
-    def to_representation(self, value: Any) -> str | None:
+    def to_representation(self, value: Any) -> str | None:  # type: ignore[override]
         return str(value) or None
 
 
@@ -148,5 +149,5 @@ class ChoiceOrNull(serializers.ChoiceField):
     def __init__(self, choices: Any, **options: Any) -> None:
         super().__init__(choices, **{"allow_null": True, **options})
 
-    def to_representation(self, value: Any) -> str | None:
+    def to_representation(self, value: Any) -> str | None:  # type: ignore[override]
         return str(value) or None

@@ -1,4 +1,4 @@
-"""Describes the API: each operation with its scope and every problem that it may answer."""
+"""What a method of a view is: its scope, which the permission check reads, and its description."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+)
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
@@ -32,7 +35,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     status = serializers.IntegerField()
     detail = serializers.CharField()
     code = serializers.CharField(help_text="For programs.")
-    errors = serializers.DictField(
+    errors = serializers.DictField(  # type: ignore[assignment]
         child=serializers.ListField(child=serializers.CharField()),
         required=False,
         help_text="What is wrong, by field.",
@@ -49,8 +52,20 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "apiKey", "in": "header", "name": HEADER}
 
 
+class ClosedInput(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """An input takes the fields that it lists and no others."""
+
+    target_class = "organizations.api.inputs.Input"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        shape = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**shape, "additionalProperties": False}
+
+
 def operation(
     name: str,
+    scope: str,
     summary: str,
     answers: Mapping[HTTPStatus, Any],
     *,
@@ -59,7 +74,10 @@ def operation(
     problems: Iterable[HTTPStatus] = (),
     headers: Iterable[OpenApiParameter] = (),
 ) -> Callable[[View], View]:
-    """Describe one method of a view. ``problems`` are those beyond what every operation may answer."""
+    """Open one method of a view to keys with ``scope``, and describe it.
+
+    ``problems`` are those beyond what every operation may answer.
+    """
     refused = {*ALWAYS, *problems}
     refused |= set(WITH_A_BODY) if body else set()
     refused |= {HTTPStatus.BAD_REQUEST} if query else set()
@@ -70,10 +88,18 @@ def operation(
     for status in sorted(refused):
         described = OpenApiResponse(ProblemSerializer, status.phrase)
         responses[(status.value, MEDIA_TYPE)] = described
-    return extend_schema(
+    describe = extend_schema(
         operation_id=name,
         summary=summary,
+        description=f"Needs the scope `{scope}`.",
         request=body,
         responses=responses,
         parameters=[*([query] if query else []), *headers],
     )
+
+    def decorate(method: View) -> View:
+        described = describe(method)
+        described.scope = scope  # type: ignore[attr-defined]
+        return described
+
+    return decorate

@@ -44,9 +44,12 @@ class Page(Generic[Row]):
     rows: Sequence[Row]
     next_cursor: str | None
 
-    def response(self, items: Any) -> Response:
-        """The answer, with the rows as a serializer shows them."""
-        return Response({"items": items, "nextCursor": self.next_cursor})
+    def response(
+        self, kind: type[serializers.Serializer[Any]], context: dict[str, Any] | None = None
+    ) -> Response:
+        """The answer, with the rows as this serializer shows them."""
+        shown = kind(self.rows, many=True, context=context or {})
+        return Response({"items": shown.data, "nextCursor": self.next_cursor})
 
 
 def read(name: str, actor: Actor, asked: dict[str, Any], fetch: Fetch[Row]) -> Page[Row]:

@@ -14,7 +14,6 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views import defaults
 from rest_framework import exceptions
-from rest_framework.views import set_rollback
 
 from organizations import exact_json
 from organizations.actors import NotPermitted
@@ -84,10 +83,7 @@ def missing_scope(scope: str) -> Problem:
 def exception_handler(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """The answer to what a view raised; None for a crash, which Django logs and answers with 500."""
     problem = _problem(exc)
-    if problem is None:
-        return None
-    set_rollback()  # type: ignore[no-untyped-call]
-    return problem.response()
+    return problem.response() if problem else None
 
 
 def _problem(exc: Exception) -> Problem | None:

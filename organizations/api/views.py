@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
@@ -18,9 +17,8 @@ from organizations.api.problems import not_found
 
 
 class ApiView(APIView):
-    """A view that serves one organization: that of the key. ``scopes`` has one scope a method."""
+    """A view that serves one organization: that of the key."""
 
-    scopes: ClassVar[Mapping[str, str]] = {}
     content_negotiation_class = JsonWhateverIsAccepted
     http_method_names = ["get", "head", "post", "patch"]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,10 +31,9 @@ from webhooks.rules.addresses import UrlNotAllowed
 
 
 class EndpointListView(ApiView):
-    scopes = {"GET": "endpoints:read", "POST": "endpoints:write"}
-
     @operation(
         "listEndpoints",
+        "endpoints:read",
         "The organization's endpoints, newest first",
         {HTTPStatus.OK: page_of(EndpointSerializer, "Endpoint")},
         query=PageQuery,
@@ -44,10 +41,11 @@ class EndpointListView(ApiView):
     def get(self, request: Request) -> Response:
         rows = paging.newest_first(Endpoint.objects.filter(organization=self.actor.organization))
         page = paging.read("endpoints", self.actor, self.query(PageQuery), rows)
-        return page.response(_shown(page.rows))
+        return page.response(EndpointSerializer, {"health": endpoints.health_of(page.rows)})
 
     @operation(
         "createEndpoint",
+        "endpoints:write",
         "Register an endpoint; only this answer holds its signing secret",
         {HTTPStatus.CREATED: CreatedEndpointSerializer},
         body=NewEndpointInput,
@@ -64,10 +62,9 @@ class EndpointListView(ApiView):
 
 
 class EndpointView(ApiView):
-    scopes = {"GET": "endpoints:read"}
-
     @operation(
         "getEndpoint",
+        "endpoints:read",
         "An endpoint with its health",
         {HTTPStatus.OK: EndpointSerializer},
         problems=[HTTPStatus.NOT_FOUND],
@@ -78,10 +75,9 @@ class EndpointView(ApiView):
 
 
 class DisableEndpointView(ApiView):
-    scopes = {"POST": "endpoints:write"}
-
     @operation(
         "disableEndpoint",
+        "endpoints:write",
         "Disable an endpoint: no new attempt starts, and what waits ends failed",
         {HTTPStatus.OK: EndpointSerializer},
         body=DisableInput,
@@ -95,10 +91,9 @@ class DisableEndpointView(ApiView):
 class EnableEndpointView(ApiView):
     """The key needs endpoints:write, and its user must be an owner."""
 
-    scopes = {"POST": "endpoints:write"}
-
     @operation(
         "enableEndpoint",
+        "endpoints:write",
         "Enable an endpoint again: its counters start from zero and nothing is replayed",
         {HTTPStatus.OK: EndpointSerializer},
         body=Nothing,
@@ -110,10 +105,9 @@ class EnableEndpointView(ApiView):
 
 
 class AttemptListView(ApiView):
-    scopes = {"GET": "deliveries:read"}
-
     @operation(
         "listDeliveries",
+        "deliveries:read",
         "Attempts to deliver, newest first: one row an attempt",
         {HTTPStatus.OK: page_of(AttemptSerializer, "Attempt")},
         query=AttemptQuery,
@@ -122,7 +116,7 @@ class AttemptListView(ApiView):
         asked = self.query(AttemptQuery)
         fetch = attempts.fetch_for(self.actor.organization, asked)
         page = paging.read("deliveries", self.actor, asked, fetch)
-        return page.response(AttemptSerializer(page.rows, many=True).data)
+        return page.response(AttemptSerializer)
 
 
 def _enabling(actor: Actor) -> Actor:
@@ -133,13 +127,8 @@ def _enabling(actor: Actor) -> Actor:
 
 
 def _one(endpoint: Endpoint) -> Response:
-    return Response(_shown([endpoint])[0])
-
-
-def _shown(rows: Sequence[Endpoint]) -> list[Any]:
-    context = {"health": endpoints.health_of(rows)}
-    shown: list[Any] = EndpointSerializer(rows, many=True, context=context).data
-    return shown
+    context = {"health": endpoints.health_of([endpoint])}
+    return Response(EndpointSerializer(endpoint, context=context).data)
 
 
 def _url_not_allowed(refusal: UrlNotAllowed) -> Problem:
