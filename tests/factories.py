@@ -36,8 +36,8 @@ from webhooks.rules.policies import POLICIES
 from webhooks.rules.verdicts import Verdict, verdict_on_error, verdict_on_status
 
 WORKER = "a worker of the tests"
-# A public name that nothing resolves: these tests never send.
-RECEIVER_URL = "https://receiver.example/hook"
+# A public address, so that nothing has to be resolved; these tests never send.
+RECEIVER_URL = "https://93.184.216.34/hook"
 
 A_YEAR = timedelta(days=365)
 
