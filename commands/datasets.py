@@ -26,8 +26,14 @@ def create_experiment(actor: Actor, name: str) -> Experiment:
 def create_dataset(
     actor: Actor, experiment: Experiment, name: str, endpoint: Endpoint | None = None
 ) -> Dataset:
-    """A new dataset, not armed. ``endpoint`` takes its commands, else the organization's default."""
+    """A new dataset, not armed. ``endpoint`` takes its commands, else the organization's default.
+
+    Raises DoesNotExist for an experiment or endpoint of another organization.
+    """
     actor.require("datasets:write")
+    for chosen in (experiment, endpoint):
+        if chosen and chosen.organization_id != actor.organization.pk:
+            raise type(chosen).DoesNotExist
     with transaction.atomic():
         dataset = Dataset.objects.create(
             organization=actor.organization,

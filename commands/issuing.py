@@ -31,9 +31,12 @@ def issue(actor: Actor, dataset: Dataset, client_token: str, name: str, paramete
     """Put a command on record. ``parameters`` is a JSON object as ``exact_json`` reads it.
 
     The same token with the same content returns the command that exists, however many ask at once;
-    with other content IssueRefused(``client_token_conflict``) is raised.
+    with other content IssueRefused(``client_token_conflict``) is raised. Raises Dataset.DoesNotExist
+    for another organization's.
     """
     actor.require("commands:issue")
+    if dataset.organization_id != actor.organization.pk:
+        raise Dataset.DoesNotExist
     command = Command(
         organization=actor.organization,
         dataset=dataset,
@@ -46,7 +49,10 @@ def issue(actor: Actor, dataset: Dataset, client_token: str, name: str, paramete
 
 
 def reissue(actor: Actor, original_id: UUID, client_token: str) -> Issued:
-    """Issue the same order again as a new command, linked to the one that came to nothing."""
+    """Issue the same order again as a new command, linked to the one that came to nothing.
+
+    A token that stands for anything but an earlier call of this is refused, as ``issue`` does.
+    """
     actor.require("commands:issue")
     original = queries.find(actor, original_id)
     if original.state not in REISSUABLE:
@@ -81,7 +87,8 @@ def _same_command(actor: Actor, wanted: Command) -> Command:
     existing = Command.objects.select_related("dataset").get(
         organization=actor.organization, client_token=wanted.client_token
     )
-    if _fingerprint(existing) != _fingerprint(wanted):
+    unlinked = wanted.reissue_of_id not in (None, existing.reissue_of_id)
+    if unlinked or _fingerprint(existing) != _fingerprint(wanted):
         raise IssueRefused("client_token_conflict", existing)
     return existing
 
