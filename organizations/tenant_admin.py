@@ -19,7 +19,7 @@ from django.core.paginator import Paginator
 from django.db import models
 from django.db.models import ForeignKey, Q, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.utils.functional import cached_property
 
 from organizations import audit
@@ -158,6 +158,15 @@ class RecordAdmin(ModelAdmin[Row]):
             elif isinstance(entry, type) and issubclass(entry, admin.SimpleListFilter):
                 allowed.add(entry.parameter_name or "")
         return lookup in allowed
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Row | None:
+        """A row that is not there, or not for this person, is not found. Django would send him away."""
+        row = super().get_object(request, object_id, from_field)
+        if row is None:
+            raise Http404
+        return row
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return FixedOrderChangeList

@@ -38,6 +38,13 @@ def _fast_passwords() -> Iterator[None]:
 
 
 @pytest.fixture
+def plain_static(settings: Settings) -> None:
+    """Pages name static files as they are: nothing collected them for the tests."""
+    plain = "django.contrib.staticfiles.storage.StaticFilesStorage"
+    settings.STORAGES = {**settings.STORAGES, "staticfiles": {"BACKEND": plain}}
+
+
+@pytest.fixture
 def loopback_allowed(settings: Settings) -> None:
     """Endpoints may be plain http on this machine, for tests with a receiver of their own."""
     settings.ENDPOINT_ALLOW_HTTP = True
