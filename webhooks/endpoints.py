@@ -240,6 +240,8 @@ def fail_stranded() -> list[Settlement]:
 def health_of(endpoints: Iterable[Endpoint]) -> dict[UUID, Health]:
     """The health of each endpoint under the rule of its policy, in one query."""
     rules = {endpoint.pk: endpoint.schedule.disable_rule for endpoint in endpoints}
+    if not rules:
+        return {}
     outcomes: dict[UUID, list[bool]] = {pk: [] for pk in rules}
     by_delivery = [
         name
