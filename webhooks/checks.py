@@ -1,0 +1,49 @@
+"""Settings that cannot work are refused at the start, not found out by a command that never arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+# After its deadline an attempt is recorded; a worker that needs longer than this for it is in trouble.
+RECORDING_MARGIN_S = 5
+
+
+@register
+def check_delivery_settings(**_: Any) -> list[CheckMessage]:
+    """Every way in which the delivery settings contradict each other."""
+    return [*_time_limits(), *_encryption_keys()]
+
+
+def _time_limits() -> Iterator[CheckMessage]:
+    deadline, lease = settings.ATTEMPT_DEADLINE_S, settings.LEASE_S
+    timeout, retry = settings.Q_CLUSTER["timeout"], settings.Q_CLUSTER["retry"]
+    if not deadline + RECORDING_MARGIN_S <= timeout < lease:
+        yield Error(
+            f"An attempt may take {deadline} s, a task {timeout} s and a lease lasts {lease} s: each must"
+            " be longer than the one before.",
+            hint="Keep ATTEMPT_DEADLINE_S + 5 <= Q_CLUSTER['timeout'] < LEASE_S.",
+            id="webhooks.E001",
+        )
+    if retry <= timeout:
+        yield Error(
+            f"django-q2 would hand out a task again after {retry} s while it may run {timeout} s.",
+            hint="Set Q_CLUSTER['retry'] above Q_CLUSTER['timeout'].",
+            id="webhooks.E002",
+        )
+
+
+def _encryption_keys() -> Iterator[CheckMessage]:
+    for position, key in enumerate(settings.SECRETS_ENCRYPTION_KEYS, start=1):
+        try:
+            Fernet(key)
+        except ValueError:
+            yield Error(
+                f"Key {position} of SECRETS_ENCRYPTION_KEYS is not a Fernet key.",
+                hint="It must be 32 bytes in URL-safe base64; Fernet.generate_key() makes one.",
+                id="webhooks.E003",
+            )
