@@ -41,12 +41,12 @@ class Api:
     def send(
         self,
         path: str,
-        body: str | bytes,
+        body: Any,
         content_type: str = "application/json",
         method: str = "POST",
         **headers: Any,
     ) -> HttpResponse:
-        """Send a body as it is."""
+        """Send a body, text or bytes, as it is."""
         return self.http.generic(method, f"/api/{path}", body, content_type, **headers)
 
     def items(self, path: str, **query: Any) -> list[dict[str, Any]]:

@@ -104,8 +104,12 @@ def test_the_limit_counts_bytes_not_characters(scene: Scene) -> None:
 
 def chunked(scene: Scene, body: bytes, *, terminated: bool = True) -> Any:
     """Send a body without a declared length, as a server hands on a chunked one."""
-    environ = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": terminated}
-    return Api.of(scene).send("experiments", b"", **environ, **{"wsgi.input": io.BytesIO(body)})
+    environ: dict[str, Any] = {
+        "HTTP_TRANSFER_ENCODING": "chunked",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.input_terminated": terminated,
+    }
+    return Api.of(scene).send("experiments", b"", **environ)
 
 
 def test_a_chunked_body_is_read(scene: Scene) -> None:

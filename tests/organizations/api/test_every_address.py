@@ -57,7 +57,7 @@ BODIES: dict[str, Callable[[Scene], dict[str, Any]]] = {
 
 def filled(path: str, scene: Scene) -> str:
     """The address with ids of this organization."""
-    ids = {
+    ids: dict[str, Callable[[], Any]] = {
         "<str:command_id>": scene.issued,
         "<str:dataset_id>": lambda: scene.dataset,
         "<str:endpoint_id>": lambda: scene.endpoint,
