@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from commands.rules.states import State
@@ -93,6 +93,13 @@ def diagnose(command: CommandFacts, attempts: Sequence[AttemptFacts]) -> Diagnos
             return _not_dispatched(command)
         case State.QUEUED:
             return _retrying(command, attempts)
+        case State.DELIVERED:
+            return Diagnosis(
+                "awaiting_ack",
+                "The receiver has taken it; we wait for the report of what the vehicle did"
+                f"{_clock(', until ', command.ack_deadline)}.",
+                "Nothing to do before the deadline.",
+            )
         case State.FAILED if command.failure_reason == "endpoint_disabled":
             return Diagnosis(
                 "endpoint_disabled",
@@ -114,11 +121,6 @@ def diagnose(command: CommandFacts, attempts: Sequence[AttemptFacts]) -> Diagnos
 
 
 SETTLED: Final = {
-    State.DELIVERED: Diagnosis(
-        "awaiting_ack",
-        "The receiver has taken it; we wait for the report of what the vehicle did.",
-        "Nothing to do before the deadline.",
-    ),
     State.TIMED_OUT: Diagnosis(
         "not_acknowledged",
         "Delivered fine, never acknowledged: nobody knows what the vehicle did.",
@@ -162,7 +164,7 @@ def _retrying(command: CommandFacts, attempts: Sequence[AttemptFacts]) -> Diagno
         return Diagnosis("retrying", f"On the wire: {position}.{last}", "Wait for its answer.")
     return Diagnosis(
         "retrying",
-        f"Waiting for {position}.{last}",
+        f"Waiting for {position}{_clock(', due at ', command.next_attempt_at)}.{last}",
         "Nothing to do: it goes on by itself. Retract it if it is not wanted any more.",
     )
 
@@ -250,6 +252,10 @@ def _count(attempts: Sequence[AttemptFacts], family: str) -> int:
 
 def _after(attempts: Sequence[AttemptFacts]) -> str:
     return f", after {len(attempts)} attempt{'s' if len(attempts) > 1 else ''}" if attempts else ""
+
+
+def _clock(words: str, at: datetime | None) -> str:
+    return f"{words}{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
 
 
 def _too_late(command: CommandFacts) -> bool:
