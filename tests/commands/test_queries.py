@@ -1,0 +1,137 @@
+"""Reading commands: an organization's own, filtered, with a constant number of queries."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from commands import datasets, issuing, lifecycle, queries
+from commands.models import Command
+from commands.queries import Filters
+from tests import factories
+from tests.factories import Scene, attempts, fresh, new_scene
+from webhooks import endpoints
+
+
+def found(scene: Scene, **filters: object) -> list[UUID]:
+    commands = queries.of_organization(scene.organization)
+    return [c.pk for c in queries.filtered(commands, Filters(**filters))]  # type: ignore[arg-type]
+
+
+def test_a_list_has_the_newest_first_and_nobody_elses(scene: Scene) -> None:
+    first, second = scene.issued(), scene.issued()
+    new_scene("Another").issued()
+
+    assert found(scene) == [second.pk, first.pk]
+
+
+def test_nobody_finds_another_organizations_command(scene: Scene) -> None:
+    theirs = new_scene("Another").issued()
+
+    for unknown in (theirs.pk, uuid4()):
+        with pytest.raises(Command.DoesNotExist):
+            queries.find(scene.viewer, unknown)
+
+
+def test_a_list_is_narrowed_by_state(scene: Scene) -> None:
+    scene.issued()
+    queued = scene.dispatched()
+
+    assert found(scene, state="queued") == [queued.pk]
+    assert found(scene, state="acked") == []
+
+
+def test_a_list_is_narrowed_by_dataset_and_experiment(scene: Scene) -> None:
+    scene.issued()
+    experiment = datasets.create_experiment(scene.owner, "Second")
+    dataset = datasets.create_dataset(scene.owner, experiment, "Second")
+    command = issuing.issue(scene.operator, dataset, "t-2", "hold", {}).command
+
+    assert found(scene, dataset_id=dataset.pk) == [command.pk]
+    assert found(scene, experiment_id=experiment.pk) == [command.pk]
+    assert found(scene, experiment_id=scene.experiment.pk, dataset_id=dataset.pk) == []
+
+
+def test_since_is_inclusive_and_until_exclusive(scene: Scene) -> None:
+    at = fresh(scene.issued()).issued_at
+
+    assert len(found(scene, since=at)) == 1
+    assert found(scene, since=at + timedelta(microseconds=1)) == []
+    assert found(scene, until=at) == []
+    assert len(found(scene, until=at + timedelta(microseconds=1))) == 1
+
+
+def test_a_search_finds_the_start_of_a_token_or_an_id(scene: Scene) -> None:
+    command = scene.issued(token="vehicle-7/100%")
+    scene.issued(token="vehicle-8")
+
+    assert found(scene, search="vehicle-7") == [command.pk]
+    assert found(scene, search="vehicle-7/100%") == [command.pk]
+    assert found(scene, search="%") == []
+    assert found(scene, search=str(command.pk)) == [command.pk]
+
+
+def test_attempts_are_listed_newest_first(scene: Scene) -> None:
+    command = scene.dispatched()
+    factories.fail_with(command, [503, 500])
+
+    assert [a.number for a in queries.attempts_of(fresh(command))] == [2, 1]
+    assert queries.attempts_of(scene.issued()) == []
+
+
+def test_the_refusal_to_come_is_shown_before_the_act(scene: Scene) -> None:
+    command = fresh(scene.issued())
+    assert queries.dispatch_refusal(command) is None
+
+    endpoints.disable(scene.owner, scene.endpoint.pk, "")
+    assert queries.dispatch_refusal(command) == "endpoint_disabled"
+    datasets.disarm(scene.owner, scene.dataset.pk)
+    assert queries.dispatch_refusal(fresh(command)) == "dataset_unarmed"
+    lifecycle.retract(scene.operator, command.pk)
+    assert queries.dispatch_refusal(fresh(command)) == "retracted"
+
+
+def diagnosed(command: Command) -> str:
+    command = fresh(command)
+    return queries.diagnose(command, queries.attempts_of(command)).code
+
+
+def test_a_diagnosis_reads_the_command_and_its_attempts(scene: Scene) -> None:
+    command = scene.dispatched()
+    codes = [diagnosed(scene.issued()), diagnosed(command)]
+    factories.fail_with(command, [503] * 4)
+    codes.append(diagnosed(command))
+    factories.fail_with(command, [429])
+    codes.append(diagnosed(command))
+
+    assert codes == ["never_dispatched", "retrying", "retrying", "receiver_errors"]
+
+
+def test_a_diagnosis_does_not_depend_on_the_order_of_the_attempts(scene: Scene) -> None:
+    command = scene.dispatched()
+    factories.fail_with(command, [503, 400])
+    oldest_first = attempts(command)
+    command = fresh(command)
+
+    assert queries.diagnose(command, oldest_first) == queries.diagnose(command, oldest_first[::-1])
+    assert queries.diagnose(command, oldest_first).code == "receiver_refused"
+
+
+def test_a_list_costs_one_query_however_long_it_is(scene: Scene) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            for command in queries.of_organization(scene.organization):
+                assert command.dataset.experiment.name
+                assert command.issued_by.email
+                assert command.delivery is None or command.delivery.endpoint.name
+        return len(captured)
+
+    scene.delivered()
+    assert cost() == 1
+    for _ in range(5):
+        scene.delivered()
+    assert cost() == 1
