@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 LINE = re.compile(r"^([A-Za-z0-9_-]+):\s*(.+)$", re.MULTILINE)
@@ -65,9 +65,9 @@ class Processes:
                 how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
                 raise ProcessEnded(f"{name} ended ({how}); its last words are above.")
 
-    def wait(self) -> None:
-        """Return never; raise :class:`ProcessEnded` as soon as one is gone."""
-        while True:
+    def wait(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Return when ``until`` says so; raise :class:`ProcessEnded` as soon as one is gone."""
+        while not until():
             self.check()
             time.sleep(LOOK_EVERY_S)
 

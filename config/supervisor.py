@@ -16,12 +16,13 @@ import io
 import json
 import os
 import re
+import select
 import signal
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Never
@@ -85,22 +86,25 @@ class Plan:
 
 def main() -> int:
     for number in STOPPING_SIGNALS:
-        signal.signal(number, _request_stop)
+        # nohup asks to outlive the terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _request_stop)
     try:
         plan = make_plan(os.environ)
         _export(plan)
         with _only_one(plan.data_dir):
             run(plan)
     except StopRequested:
-        say("Stopped.")
+        pass
     except (CannotRun, DatabaseUnavailable, ProcessEnded) as error:
         say(str(error))
         return 1
+    say("Stopped.")
     return 0
 
 
 def run(plan: Plan) -> None:
-    """Run everything until a signal or the end of a process; then stop everything."""
+    """Run everything until a signal, a hangup or the end of a process; then stop everything."""
     adopt_orphans()
     with contextlib.ExitStack() as at_the_end:
         at_the_end.callback(kill_descendants)
@@ -112,7 +116,7 @@ def run(plan: Plan) -> None:
         processes.start()
         _wait_until_healthy(plan, processes)
         say(banner(plan, json.loads(plan.demo_file.read_text()), database))
-        processes.wait()
+        processes.wait(until=_hangup_of_terminal())
 
 
 def _request_stop(*_: object) -> Never:
@@ -120,6 +124,17 @@ def _request_stop(*_: object) -> Never:
     for each in STOPPING_SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     raise StopRequested
+
+
+def _hangup_of_terminal() -> Callable[[], bool]:
+    """A way to ask whether our terminal was closed.
+
+    A shell passes that on as SIGHUP; make, when it is the terminal's only program, does not.
+    """
+    terminal = select.poll()
+    if os.isatty(0) and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        terminal.register(0, 0)
+    return lambda: any(event & select.POLLHUP for _, event in terminal.poll(0))
 
 
 def _announce_stop() -> None:

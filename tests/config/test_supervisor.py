@@ -149,6 +149,7 @@ class Console:
     """A console that runs as a person runs it, and what it printed so far."""
 
     def __init__(self, variables: dict[str, str]) -> None:
+        self.terminal, stdin = os.openpty()
         self.data_dir = Path(variables["CONSOLE_DATA_DIR"])
         self.address = f"http://127.0.0.1:{variables['CONSOLE_PORT']}"
         self.said: list[str] = []
@@ -156,10 +157,12 @@ class Console:
             [sys.executable, "-m", "config.supervisor"],
             cwd=PROJECT,
             env=variables,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
+        os.close(stdin)
 
     def wait_until_ready(self) -> None:
         assert self.process.stdout is not None
@@ -169,10 +172,10 @@ class Console:
                 return
         pytest.fail("\n".join(self.said))
 
-    def end(self, number: signal.Signals) -> float:
-        """End it by this signal; how long that took, in seconds."""
+    def end(self, by: Callable[[Console], None]) -> float:
+        """How long it took to end, in seconds."""
         started = time.monotonic()
-        self.process.send_signal(number)
+        by(self)
         rest, _ = self.process.communicate(timeout=60)
         self.said += rest.splitlines()
         assert self.process.returncode == 0, "\n".join(self.said)
@@ -213,23 +216,44 @@ def start(variables: dict[str, str]) -> Iterator[Callable[[], Console]]:
         if console.process.poll() is None:
             console.process.terminate()
             console.process.communicate()
+        if console.terminal >= 0:
+            os.close(console.terminal)
     shutil.rmtree(folder)
 
 
-def test_the_console_runs_keeps_its_data_and_leaves_nothing_behind(
+def press_ctrl_c(console: Console) -> None:
+    console.process.send_signal(signal.SIGINT)
+    console.process.send_signal(signal.SIGINT)
+
+
+def terminate(console: Console) -> None:
+    console.process.terminate()
+
+
+def close_the_shell(console: Console) -> None:
+    console.process.send_signal(signal.SIGHUP)
+
+
+def close_the_terminal(console: Console) -> None:
+    os.close(console.terminal)
+    console.terminal = -1
+
+
+def test_a_second_start_keeps_the_data_and_every_end_leaves_nothing_behind(
     start: Callable[[], Console],
 ) -> None:
-    first = start()
-    demo = (first.data_dir / "demo.json").read_text()
-    with urllib.request.urlopen(f"{first.address}/healthz") as answer:
-        assert answer.status == 200
-    assert first.end(signal.SIGINT) < 12
-    assert first.leftovers() == []
+    demos = set()
+    for end in (press_ctrl_c, terminate, close_the_shell, close_the_terminal):
+        console = start()
+        demos.add((console.data_dir / "demo.json").read_text())
+        with urllib.request.urlopen(f"{console.address}/healthz") as answer:
+            assert answer.status == 200
 
-    second = start()
-    assert (second.data_dir / "demo.json").read_text() == demo
-    assert second.end(signal.SIGHUP) < 12
-    assert second.leftovers() == []
+        assert console.end(end) < 12, end.__name__
+
+        assert console.leftovers() == [], end.__name__
+        assert console.said[-1] == "Stopped."
+    assert len(demos) == 1
 
 
 def test_the_banner_shows_logins_and_lines_to_try_that_work(start: Callable[[], Console]) -> None:
