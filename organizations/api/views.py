@@ -28,6 +28,11 @@ class ApiView(APIView):
         admit_body(request._request)
 
     @property
+    def default_response_headers(self) -> dict[str, str]:
+        """No cache keeps an answer: it depends on a header that caches do not look at."""
+        return {**super().default_response_headers, "Cache-Control": "no-store"}
+
+    @property
     def actor(self) -> Actor:
         """Who calls."""
         actor = self.request.auth

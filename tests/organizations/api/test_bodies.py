@@ -152,3 +152,15 @@ def test_numbers_come_back_with_every_digit(scene: Scene) -> None:
         f'"parameters":{parameters}' in Api.of(scene).get(f"commands/{command_id}").content.decode()
     )
     assert content(answer)["parameters"]["a"] == Decimal("1.10")
+
+
+def test_an_integer_of_5000_digits_keeps_each(scene: Scene) -> None:
+    digits = "9" * 5000
+    body = (
+        f'{{"datasetId":"{scene.dataset.pk}","clientToken":"long","name":"n",'
+        f'"parameters":{{"n":{digits}}}}}'
+    )
+
+    answer = Api.of(scene).send("commands/issue", body)
+
+    assert f'{{"n":{digits}}}' in answer.content.decode()

@@ -74,6 +74,11 @@ def test_a_key_in_the_address_is_not_looked_at(scene: Scene) -> None:
         problem(Api().get("commands/list", **{name: key}), 401, "missing_api_key")
 
 
+def test_no_cache_may_keep_an_answer(scene: Scene) -> None:
+    assert Api.of(scene).get("commands/list")["Cache-Control"] == "no-store"
+    assert Api().get("commands/list")["Cache-Control"] == "no-store"
+
+
 def test_a_missing_scope_is_named(scene: Scene) -> None:
     api = Api.with_scopes(scene, "commands:read")
 
