@@ -118,6 +118,11 @@ class FixedOrderChangeList(ChangeList):
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         return list(self.model_admin.get_ordering(request))
 
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        # Django's line of "1000 results" knows nothing of rows that were not counted; ours does.
+        self.full_result_count = self.result_count
+
 
 class RecordAdmin(ModelAdmin[Row]):
     """Rows to look at: nothing is added, changed or deleted, unless a subclass allows it.
@@ -131,6 +136,8 @@ class RecordAdmin(ModelAdmin[Row]):
     list_per_page = 50
     list_max_show_all = 0
     show_full_result_count = False
+    # Facets count the whole table once for each choice of each filter.
+    show_facets = admin.ShowFacets.NEVER
     paginator = BoundedPaginator
     # Without it there is no "select all rows on all pages".
     actions_selection_counter = False

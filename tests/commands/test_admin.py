@@ -98,8 +98,8 @@ def test_a_viewer_in_the_admin_is_offered_no_act(scene: Scene) -> None:
 
 def test_nothing_is_retracted_without_a_post(scene: Scene) -> None:
     command = scene.issued()
-    form = {"action": "retract", "_selected_action": command.pk, "confirmed": "True", "reason": WHY}
-    staff(scene.operator).get(changelist(Command), form)
+    form = {"action": "retract", "_selected_action": str(command.pk), "confirmed": "True"}
+    staff(scene.operator).get(changelist(Command), {**form, "reason": WHY})
     assert fresh(command).state == State.LOGGED
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from uuid import UUID
+
 from django.contrib import admin
+from django.db.models import Q
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -12,7 +16,7 @@ from organizations.tenant_admin import (
     TenantAdmin,
     capped,
 )
-from webhooks.models import Attempt, Delivery, Event
+from webhooks.models import Attempt, Delivery, Endpoint, Event
 
 
 @admin.register(Event)
@@ -104,7 +108,7 @@ class AttemptAdmin(TenantAdmin[Attempt]):
         "number",
         "shown_verdict",
         "status_code",
-        "shown_error_kind",
+        "error_kind",
         "lateness",
         "duration",
         "started_at",
@@ -112,6 +116,7 @@ class AttemptAdmin(TenantAdmin[Attempt]):
         "delivery_id",
     )
     list_select_related = ("endpoint",)
+    list_filter = (OrganizationFilter,)
     lookups = ("endpoint", "delivery")
     searched_ids = ("delivery_id",)
     search_help_text = "A delivery's id."
@@ -138,21 +143,24 @@ class AttemptAdmin(TenantAdmin[Attempt]):
     )
     readonly_fields = fields
 
+    def within(self, organizations: Collection[UUID]) -> Q:
+        """By the ids of endpoints, which the planner knows the frequency of: for a quiet organization
+        it takes their index, where a join would make it read everybody's attempts.
+        """
+        own = Endpoint.objects.filter(organization__in=organizations)
+        return Q(endpoint__in=list(own.values_list("pk", flat=True)))
+
     @admin.display(description="verdict")
     def shown_verdict(self, attempt: Attempt) -> str:
         return attempt.verdict or "on the wire"
 
-    @admin.display(description="error kind", empty_value="—")
-    def shown_error_kind(self, attempt: Attempt) -> str | None:
-        return attempt.error_kind or None
-
     @admin.display(description="lateness")
-    def lateness(self, attempt: Attempt) -> str | None:
-        return None if attempt.lateness_ms is None else f"{attempt.lateness_ms} ms"
+    def lateness(self, attempt: Attempt) -> str:
+        return _milliseconds(attempt.lateness_ms)
 
     @admin.display(description="duration")
-    def duration(self, attempt: Attempt) -> str | None:
-        return None if attempt.duration_ms is None else f"{attempt.duration_ms} ms"
+    def duration(self, attempt: Attempt) -> str:
+        return _milliseconds(attempt.duration_ms)
 
     @admin.display(description="error")
     def shown_error(self, attempt: Attempt) -> str:
@@ -169,6 +177,10 @@ class AttemptAdmin(TenantAdmin[Attempt]):
     @admin.display(description="Location")
     def shown_location(self, attempt: Attempt) -> str:
         return capped(attempt.location, ON_A_PAGE)
+
+
+def _milliseconds(value: int | None) -> str:
+    return "—" if value is None else f"{value} ms"
 
 
 def as_block(text: str) -> str:

@@ -1,0 +1,1 @@
+"""How Django writes dates and times where it does so by itself, as in the admin."""
