@@ -67,7 +67,7 @@ def disarm(actor: Actor, dataset_id: UUID) -> Dataset:
 def _switch(actor: Actor, dataset_id: UUID, act: str, **state: Any) -> Dataset:
     actor.require("datasets:arm")
     with transaction.atomic():
-        dataset = Dataset.objects.select_for_update().get(
+        dataset = Dataset.objects.select_for_update(no_key=True).get(
             pk=dataset_id, organization=actor.organization
         )
         if dataset.armed != state["armed"]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from organizations import audit
@@ -49,6 +50,18 @@ FOR_COMMANDS = """
 SELECT id FROM webhooks_endpoint
  WHERE organization_id = %(organization)s AND receives_commands
    AND CASE WHEN %(named)s::uuid IS NULL THEN is_default ELSE id = %(named)s END
+"""
+
+# Locked in the order of their ids, like a batch of results: two of these never wait for each other.
+FAIL_WAITING = """
+WITH waiting AS (
+    SELECT id FROM webhooks_delivery
+     WHERE endpoint_id = %s AND next_attempt_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE)
+UPDATE webhooks_delivery d
+   SET state = 'failed', next_attempt_at = NULL, failure_reason = %s,
+       settled_at = statement_timestamp()
+  FROM waiting WHERE d.id = waiting.id
+RETURNING d.id, d.command_id, d.state, d.failure_reason, d.settled_at
 """
 
 _resolver = Resolver()
@@ -111,7 +124,9 @@ def create(actor: Actor, wanted: NewEndpoint) -> Created:
     secret = signing.new_secret()
     with transaction.atomic():
         # Two first endpoints at once: the organization's row makes them take turns.
-        type(actor.organization).objects.select_for_update().get(pk=actor.organization.pk)
+        type(actor.organization).objects.select_for_update(no_key=True).get(
+            pk=actor.organization.pk
+        )
         endpoint = Endpoint.objects.create(
             organization=actor.organization,
             name=wanted.name,
@@ -217,13 +232,7 @@ def disable_locked(endpoint_id: UUID, reason: str) -> list[Settlement]:
 def fail_waiting(endpoint_id: UUID) -> list[Settlement]:
     """End every delivery that waits at a disabled endpoint."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE webhooks_delivery SET state = 'failed', next_attempt_at = NULL,"
-            " failure_reason = %s, settled_at = statement_timestamp()"
-            " WHERE endpoint_id = %s AND next_attempt_at IS NOT NULL"
-            " RETURNING id, command_id, state, failure_reason, settled_at",
-            [FailureReason.ENDPOINT_DISABLED, endpoint_id],
-        )
+        cursor.execute(FAIL_WAITING, [endpoint_id, FailureReason.ENDPOINT_DISABLED])
         return [Settlement(*row) for row in cursor.fetchall()]
 
 
@@ -231,10 +240,12 @@ def fail_stranded() -> list[Settlement]:
     """End deliveries that wait at a disabled endpoint all the same. None should: this is the net
     under every race, so that nothing waits for ever where no attempt will start.
     """
-    stranded = Endpoint.objects.filter(
-        enabled=False, deliveries__next_attempt_at__isnull=False
-    ).distinct()
-    return [one for pk in stranded.values_list("pk", flat=True) for one in fail_waiting(pk)]
+    waiting = Delivery.objects.filter(endpoint=OuterRef("pk"), next_attempt_at__isnull=False)
+    # Locked, so that what is dispatched after somebody enables one of them is not taken along.
+    stranded = Endpoint.objects.select_for_update(no_key=True).filter(
+        Exists(waiting), enabled=False
+    )
+    return [one for endpoint in stranded.order_by("pk") for one in fail_waiting(endpoint.pk)]
 
 
 def health_of(endpoints: Iterable[Endpoint]) -> dict[UUID, Health]:
@@ -259,7 +270,12 @@ def health_of(endpoints: Iterable[Endpoint]) -> dict[UUID, Health]:
 
 
 def _locked(actor: Actor, endpoint_id: UUID) -> Endpoint:
-    return Endpoint.objects.select_for_update().get(pk=endpoint_id, organization=actor.organization)
+    """The endpoint, locked no harder than needed: a claim that holds deliveries of it must still be
+    able to refer to it when it commits, or the two would wait for each other.
+    """
+    return Endpoint.objects.select_for_update(no_key=True).get(
+        pk=endpoint_id, organization=actor.organization
+    )
 
 
 def _facts(endpoint: Endpoint) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def cancel(delivery_id: UUID) -> bool:
 
     Locks the delivery's row until the transaction ends.
     """
-    delivery = Delivery.objects.select_for_update().get(pk=delivery_id)
+    delivery = Delivery.objects.select_for_update(no_key=True).get(pk=delivery_id)
     if delivery.state == Delivery.State.PENDING:
         Delivery.objects.filter(pk=delivery_id).update(
             state=Delivery.State.CANCELLED, next_attempt_at=None, settled_at=Now()
