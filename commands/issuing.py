@@ -94,4 +94,5 @@ def _same_command(actor: Actor, wanted: Command) -> Command:
 
 
 def _fingerprint(command: Command) -> str:
-    return fingerprint(str(command.dataset_id), command.name, command.parameters)
+    parameters = exact_json.dumps(command.parameters_value, sort_keys=True)
+    return fingerprint(str(command.dataset_id), command.name, parameters)

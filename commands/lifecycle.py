@@ -288,7 +288,7 @@ def on_deliveries_settled(settlements: Sequence[Settlement], **_: Any) -> None:
 
 
 def _mark_delivered(
-    commands: Sequence[Command], ended: dict[UUID | None, Settlement]
+    commands: Sequence[Command], ended: dict[UUID, Settlement]
 ) -> list[CommandEvent]:
     _execute(
         "UPDATE commands_command c SET state = 'delivered', delivered_at = r.at"
@@ -299,9 +299,7 @@ def _mark_delivered(
     return [timeline.line(c, Kind.DELIVERED, None, **moved) for c in commands]
 
 
-def _mark_failed(
-    commands: Sequence[Command], ended: dict[UUID | None, Settlement]
-) -> list[CommandEvent]:
+def _mark_failed(commands: Sequence[Command], ended: dict[UUID, Settlement]) -> list[CommandEvent]:
     _execute(
         "UPDATE commands_command c SET state = 'failed', settled_at = r.at,"
         " failure_reason = r.reason"
@@ -323,7 +321,7 @@ def _mark_failed(
 
 
 def _go_on_at_once(
-    delivered: Sequence[Command], ended: dict[UUID | None, Settlement]
+    delivered: Sequence[Command], ended: dict[UUID, Settlement]
 ) -> list[CommandEvent]:
     """Apply early reports, and time out what was delivered after its deadline."""
     lines: list[CommandEvent] = []

@@ -138,6 +138,12 @@ class Command(models.Model):
             models.Index(fields=["organization", "-id"], name="command_newest"),
             # The list filtered by state, and the counts of what needs a person.
             models.Index(fields=["organization", "state", "-id"], name="command_by_state"),
+            # Search by the start of a client token, whatever the database's locale.
+            models.Index(
+                fields=["organization", "client_token"],
+                opclasses=["uuid_ops", "varchar_pattern_ops"],
+                name="command_token_prefix",
+            ),
             # The sweep: delivered commands whose deadline passed.
             models.Index(
                 fields=["ack_deadline"],

@@ -72,6 +72,8 @@ def _search(text: str) -> dict[str, object]:
 
 def attempts_of(command: Command) -> list[Attempt]:
     """The command's attempts, newest first."""
+    if command.delivery_id is None:
+        return []
     return list(Attempt.objects.filter(delivery_id=command.delivery_id).order_by("-number"))
 
 

@@ -165,8 +165,9 @@ class Premises:
         self.cluster.rename(self.home / f"cluster.left-{number}")
 
     def remember(self) -> None:
-        """Say in the data folder where the data is, when it is not there."""
+        """Say in the data folder where the data is, when it is not there, and there whose it is."""
         if not self._is_inside and not self.pointer.exists():
+            (self.home / "belongs-to").write_text(f"{self.data_dir}\n")
             self.pointer.write_text(f"{self.home}\n")
 
     @property

@@ -33,7 +33,7 @@ def switch(name: str, default: bool = False) -> bool:
     text = env.str(name, default="1" if default else "0")
     if text not in ("0", "1"):
         raise ImproperlyConfigured(f"{name} must be 1 or 0.")
-    return text == "1"
+    return bool(text == "1")
 
 
 def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
@@ -118,7 +118,12 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "organizations.console.context.console",
             ],
+            "libraries": {
+                "console": "organizations.console.tags",
+                "webhooks": "webhooks.console.tags",
+            },
         },
     }
 ]
@@ -127,6 +132,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+FORMAT_MODULE_PATH = "config.formats"
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -204,6 +210,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "organizations.console.views.csrf_failure"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'none'"],

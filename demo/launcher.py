@@ -83,6 +83,7 @@ def _already_running(environment: Environment, progress: Progress) -> Running | 
 @contextmanager
 def _own_console(progress: Progress) -> Iterator[Running]:
     directory = Path(tempfile.mkdtemp(prefix="console-demo-"))
+    directory.chmod(0o711)  # run as root, PostgreSQL's account must pass, to keep its data in here
     with ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
         console_port, receiver_port = _free_ports(2)
@@ -106,7 +107,8 @@ def _start(
         "ENDPOINT_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
         "ALLOWED_HOSTS": f"localhost,{HOST}",
     }
-    with log.open("wb") as output:
+    # The supervisor's banner shows the demo's passwords.
+    with open(log, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
         return subprocess.Popen(
             [sys.executable, "-m", "config.supervisor"],
             cwd=PROJECT_ROOT,

@@ -49,14 +49,18 @@ def loads(text: str | bytes) -> Any:
     return value
 
 
-def dumps(value: Any) -> str:
-    """The canonical text of a value from ``loads``: compact, keys in their order, UTF-8 as it is."""
+def dumps(value: Any, *, sort_keys: bool = False) -> str:
+    """The canonical text of a value from ``loads``: compact, keys in their order, UTF-8 as it is.
+
+    ``sort_keys`` makes the text the same for objects that differ only in the order of their keys.
+    """
     text: str = simplejson.dumps(
         value,
         use_decimal=True,
         ensure_ascii=False,
         separators=(",", ":"),
         allow_nan=False,
+        sort_keys=sort_keys,
     )
     try:
         text.encode()

@@ -43,7 +43,7 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractUser):
     """A person, known by an email address."""
 
-    username = None
+    username = None  # type: ignore[assignment]
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     email = models.EmailField("email address", unique=True)
 

@@ -6,7 +6,8 @@ import hashlib
 
 
 def fingerprint(dataset_id: str, name: str, parameters: str) -> str:
-    """SHA-256 over what an issue asks for; ``parameters`` is canonical JSON text.
+    """SHA-256 over what an issue asks for; ``parameters`` is canonical JSON text with its
+    keys sorted: their order means nothing.
 
     Each part is preceded by its length, so that no two different requests read the same.
     """

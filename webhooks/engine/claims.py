@@ -69,7 +69,7 @@ attempt AS (
     RETURNING id, delivery_id, claimed_at
 )
 SELECT attempt.id, leased.id, leased.endpoint_id, leased.policy, leased.attempts,
-       attempt.claimed_at, event.id, event.type, event.body, endpoint.url,
+       attempt.claimed_at, event.id, event.type, endpoint.url, event.body,
        ARRAY(SELECT s.ciphertext FROM webhooks_endpointsecret s
               WHERE s.endpoint_id = endpoint.id
                 AND (s.expires_at IS NULL OR s.expires_at > statement_timestamp())
@@ -101,6 +101,8 @@ SELECT extract(epoch FROM min(next_attempt_at) - clock_timestamp())::float8
 class Claimed:
     """An attempt that must now be made: what to send, where, signed with what."""
 
+    # This process's monotonic clock at ``claimed_at``, to within the time a statement travels.
+    claimed_monotonic: float
     attempt_id: int
     delivery_id: UUID
     endpoint_id: UUID
@@ -109,11 +111,9 @@ class Claimed:
     claimed_at: datetime
     event_id: UUID
     event_type: str
-    body: bytes
     url: str
-    secret_ciphertexts: tuple[str, ...]
-    # This process's monotonic clock at ``claimed_at``, to within the time a statement travels.
-    claimed_monotonic: float
+    body: bytes
+    secret_ciphertexts: list[str]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Expired:
 
 def claim(limit: int, worker: str) -> list[Claimed]:
     """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised."""
-    parameters = {
+    parameters: dict[str, int | str] = {
         "limit": limit,
         "worker": worker,
         "lease_s": settings.LEASE_S,
@@ -141,10 +141,7 @@ def claim(limit: int, worker: str) -> list[Claimed]:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
         claimed_monotonic = time.monotonic()
         cursor.execute(CLAIM, parameters)
-        return [
-            Claimed(*row[:8], bytes(row[8]), row[9], tuple(row[10]), claimed_monotonic)
-            for row in cursor.fetchall()
-        ]
+        return [Claimed(claimed_monotonic, *row) for row in cursor.fetchall()]
 
 
 def expired(limit: int) -> list[Expired]:

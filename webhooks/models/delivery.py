@@ -79,6 +79,8 @@ class Delivery(models.Model):
                 condition=Q(lease_until__isnull=False),
                 name="delivery_in_flight",
             ),
+            # An organization's deliveries, newest first (ids sort by time).
+            models.Index(fields=["organization", "-id"], name="delivery_newest"),
             # A command's delivery.
             models.Index(
                 fields=["command_id"],

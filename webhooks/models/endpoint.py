@@ -56,6 +56,11 @@ class Endpoint(models.Model):
                 condition=Q(is_default=False) | Q(receives_commands=True),
                 name="default_endpoint_receives_commands",
             ),
+            # Zero would hold deliveries for ever.
+            models.CheckConstraint(
+                condition=Q(max_in_flight__isnull=True) | Q(max_in_flight__gte=1),
+                name="endpoint_lets_one_attempt_through",
+            ),
             models.CheckConstraint(
                 condition=Q(enabled=True) | Q(disabled_at__isnull=False),
                 name="disabled_endpoint_says_since_when",

@@ -19,7 +19,9 @@ class Event(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="events")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="events", db_index=False
+    )
     type = models.CharField(max_length=100)
     body = models.BinaryField(help_text="UTF-8 JSON, sent byte for byte.")
     published = models.BooleanField(
@@ -30,6 +32,10 @@ class Event(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
+        indexes = [
+            # An organization's events, newest first (ids sort by time).
+            models.Index(fields=["organization", "-id"], name="event_newest"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 "organization",

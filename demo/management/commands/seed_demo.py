@@ -26,7 +26,7 @@ from webhooks.endpoints import Created, NewEndpoint
 DOMAIN = "demo.example"
 UNARMED = "unarmed"
 # What the first look shows: a command for each thing that can happen, with its deadline in seconds.
-FIRST_COMMANDS = (
+FIRST_COMMANDS: tuple[tuple[str, str, dict[str, Any], int], ...] = (
     ("accept-and-ack", "set_speed", {"metersPerSecond": 12.5}, 300),
     ("accept-and-ack", "open_valve", {"valve": "A3", "percent": 40}, 300),
     ("accept-and-reject", "take_off", {"altitude": 30}, 300),

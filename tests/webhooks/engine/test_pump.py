@@ -157,6 +157,7 @@ def test_a_result_that_the_database_refuses_holds_up_no_other(
 ) -> None:
     record = recorder.record
     poison = scene.dispatched(name="poison")
+    assert poison.delivery_id
 
     def refuse_poison(batch: list[Outcome]) -> int:
         if any(outcome.delivery_id == poison.delivery_id for outcome in batch):

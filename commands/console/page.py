@@ -1,0 +1,172 @@
+"""A command's page: all it shows, read with a constant number of queries, decided before it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+
+from commands import queries
+from commands.console import schedule
+from commands.console.rows import Ahead
+from commands.console.states import Look, look_of
+from commands.console.story import Told, tell
+from commands.errors import DispatchRefused, ReissueRefused
+from commands.models import Command, CommandEvent
+from commands.rules import dispatching
+from commands.rules.diagnosis import Diagnosis
+from commands.rules.states import REISSUABLE, State
+from organizations.actors import Actor
+from organizations.console.responses import revision_of
+from webhooks.models import Attempt, Delivery, Endpoint
+
+Kind = CommandEvent.Kind
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something an operator may do; ``obstacle`` is the sentence that says why not now."""
+
+    name: str
+    obstacle: str = ""
+
+
+@dataclass(frozen=True)
+class CommandPage:
+    """What the templates need. ``endpoint`` is where it went, or would go now."""
+
+    command: Command
+    look: Look
+    attempts: Sequence[Attempt]
+    timeline: Sequence[Told]
+    reissues: Sequence[Command]
+    endpoint: Endpoint | None
+    diagnosis: Diagnosis
+    line: schedule.Line | None
+    clocks: Sequence[Ahead]
+    acts: Sequence[Act]
+    revision: str
+
+    @property
+    def plan(self) -> Sequence[schedule.Tick]:
+        """The attempts that a dispatch would plan."""
+        return schedule.plan(self.endpoint.schedule) if self.endpoint else ()
+
+
+def find(actor: Actor, command_id: UUID) -> Command:
+    """The organization's command, or a page that says there is none."""
+    try:
+        return queries.find(actor, command_id)
+    except Command.DoesNotExist:
+        raise Http404 from None
+
+
+def page_of(actor: Actor, command_id: UUID, now: datetime) -> CommandPage:
+    """Everything about one command, as it stands ``now``."""
+    command = find(actor, command_id)
+    attempts = queries.attempts_of(command) if command.delivery_id else []
+    timeline = list(
+        CommandEvent.objects.filter(command=command)
+        .select_related("user", "api_key")
+        .order_by("-pk")
+    )
+    reissues = list(Command.objects.filter(reissue_of=command).order_by("pk"))
+    delivery = command.delivery
+    endpoint = delivery.endpoint if delivery else queries.endpoint_for(command.dataset)
+    return CommandPage(
+        command=command,
+        look=look_of(command.state, command.dispatch_refusal),
+        attempts=attempts,
+        timeline=tell(timeline),
+        reissues=reissues,
+        endpoint=endpoint,
+        diagnosis=queries.diagnose(command, attempts),
+        line=_line(command, delivery, attempts, timeline, now) if delivery else None,
+        clocks=_clocks(command, delivery),
+        acts=_acts(command, endpoint),
+        revision=_revision(command, attempts, timeline, endpoint),
+    )
+
+
+def _line(
+    command: Command,
+    delivery: Delivery,
+    attempts: Sequence[Attempt],
+    timeline: Sequence[CommandEvent],
+    now: datetime,
+) -> schedule.Line:
+    assert command.dispatched_at
+    assert command.ack_deadline
+    reports = (line.at for line in timeline if line.kind in (Kind.ACKED, Kind.NACKED))
+    return schedule.draw(
+        schedule.Facts(
+            policy=delivery.schedule,
+            dispatched_at=command.dispatched_at,
+            ack_deadline=command.ack_deadline,
+            made=[_made(attempt) for attempt in reversed(attempts)],
+            next_attempt_at=delivery.next_attempt_at,
+            open=delivery.state == Delivery.State.PENDING,
+            waiting=command.state in (State.QUEUED, State.DELIVERED),
+            reported_at=next(reports, None),
+            now=now,
+        )
+    )
+
+
+def _made(attempt: Attempt) -> schedule.Made:
+    return schedule.Made(
+        number=attempt.number,
+        due_at=attempt.due_at,
+        started_at=attempt.started_at or attempt.claimed_at,
+        finished_at=attempt.finished_at,
+        verdict=attempt.verdict,
+        status_code=attempt.status_code,
+        error_kind=attempt.error_kind,
+    )
+
+
+def _clocks(command: Command, delivery: Delivery | None) -> list[Ahead]:
+    """What runs: the next attempt and, apart from it, the deadline of the report."""
+    clocks: list[Ahead] = []
+    if delivery and delivery.next_attempt_at:
+        number = f"Attempt {delivery.attempts + 1} of {delivery.schedule.attempts} in"
+        clocks.append(Ahead(number, delivery.next_attempt_at, "due now"))
+    if command.ack_deadline and command.state in (State.QUEUED, State.DELIVERED):
+        clocks.append(Ahead("Ack deadline in", command.ack_deadline, "passed"))
+    return clocks
+
+
+def _acts(command: Command, endpoint: Endpoint | None) -> list[Act]:
+    refusal = dispatching.refusal(queries.readiness(command, command.dataset, endpoint))
+    return [
+        Act("dispatch", DispatchRefused.sentences[refusal] if refusal else ""),
+        Act("retract", "It is retracted already." if command.state == State.RETRACTED else ""),
+        Act(
+            "reissue",
+            "" if command.state in REISSUABLE else ReissueRefused.sentences["not_reissuable"],
+        ),
+    ]
+
+
+def _revision(
+    command: Command,
+    attempts: Sequence[Attempt],
+    timeline: Sequence[CommandEvent],
+    endpoint: Endpoint | None,
+) -> str:
+    """A digest of whatever on the page can change."""
+    dataset = command.dataset
+    facts: list[Any] = [
+        (command.state, command.dispatch_refusal, command.settled_at, command.early_outcome),
+        (dataset.armed, dataset.armed_at, dataset.name),
+        (endpoint.pk, endpoint.enabled, endpoint.name, endpoint.url) if endpoint else None,
+        [(attempt.pk, attempt.finished_at) for attempt in attempts],
+        timeline[0].pk if timeline else None,
+    ]
+    if command.delivery:
+        facts.append((command.delivery.next_attempt_at, command.delivery.lease_until))
+    return revision_of(*facts)

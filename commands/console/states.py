@@ -1,0 +1,51 @@
+"""How a command's state looks: a word, a picture and one of four families, which differ in all three."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from commands.rules.states import State
+
+
+@dataclass(frozen=True)
+class Look:
+    """``family`` is waiting, good, bad or person; withdrawn stands apart: nothing is asked of anyone."""
+
+    word: str
+    family: str
+    icon: str
+    meaning: str
+
+
+LOOKS: Final = {
+    State.LOGGED: Look("Logged", "waiting", "logged", "On record, not dispatched"),
+    State.QUEUED: Look("Queued", "waiting", "queued", "On its way to the endpoint"),
+    State.DELIVERED: Look("Delivered", "waiting", "delivered", "Taken; waiting for a report"),
+    State.ACKED: Look("Acked", "good", "acked", "Success was reported"),
+    State.NACKED: Look("Nacked", "bad", "nacked", "A rejection was reported"),
+    State.FAILED: Look("Failed", "bad", "failed", "Not delivered"),
+    State.TIMED_OUT: Look("Timed out", "person", "timed_out", "Nobody knows what the vehicle did"),
+    State.RETRACTED: Look("Retracted", "withdrawn", "retracted", "Withdrawn by an operator"),
+}
+# A refused dispatch leaves a command logged, but somebody has to do something.
+REFUSED: Final = Look("Refused", "person", "refused", "Its dispatch was refused; still logged")
+
+
+def look_of(state: str, dispatch_refusal: str = "") -> Look:
+    """The look of a command in this state."""
+    if state == State.LOGGED and dispatch_refusal:
+        return REFUSED
+    return LOOKS[State(state)]
+
+
+FAILURES: Final = {
+    "attempts_exhausted": "attempts exhausted",
+    "refused": "refused by the receiver",
+    "endpoint_disabled": "endpoint disabled",
+}
+REFUSALS: Final = {
+    "dataset_unarmed": "dataset not armed",
+    "no_endpoint": "no endpoint",
+    "endpoint_disabled": "endpoint disabled",
+}

@@ -1,0 +1,28 @@
+"""One command's page, live."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from commands.console import as_sent, page
+from organizations.console.access import ConsoleRequest, permitted
+from organizations.console.responses import live, unchanged
+
+
+@permitted("commands:read")
+@require_safe
+def command(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """A command: where it stands and why, its attempts, its timeline, what was sent."""
+    shown = page.page_of(request.actor, pk, request.now)
+    if answer := unchanged(request, shown.revision):
+        return answer
+    context = {
+        "page": shown,
+        "command": shown.command,
+        "sent": as_sent.request_of(shown.command),
+        "parameters": as_sent.pretty(shown.command.parameters),
+    }
+    return live(request, "commands/detail.html", "commands/_live.html", context, shown.revision)

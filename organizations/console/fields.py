@@ -1,0 +1,36 @@
+"""Form fields that every console form builds on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from organizations.console import once
+
+
+class ConsoleForm(forms.Form):
+    """A form whose fields tell a screen reader about their help and errors."""
+
+    template_name = "_form_fields.html"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)
+
+
+class OnceForm(ConsoleForm):
+    """A form that does its work once, however often it is submitted; see ``once``."""
+
+    token = forms.CharField(widget=forms.HiddenInput, max_length=64)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["initial"] = {"token": once.new_token(), **(kwargs.get("initial") or {})}
+        super().__init__(*args, **kwargs)
+
+    def taken(self) -> bool:
+        """Whether somebody came with this form before. Call it once, when it is valid."""
+        return not once.take(self.cleaned_data["token"])
+
+    def give_back(self) -> None:
+        """Nothing was done: the form may be submitted again."""
+        once.give_back(self.cleaned_data["token"])

@@ -1,0 +1,146 @@
+"""Endpoints and their attempts as pages show them, read with a constant number of queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import Http404
+
+from organizations.actors import Actor
+from organizations.console import words
+from organizations.models import Organization
+from webhooks import endpoints
+from webhooks.console.strip import Strip, strip_of
+from webhooks.models import Attempt, Endpoint
+from webhooks.rules.health import Health
+from webhooks.rules.policies import Policy, RuleKind
+
+PAGE_SIZE = 50
+FAILED_TOO_OFTEN = re.compile(r"failed_(\d+)_times_in_a_row")
+ERROR_WORDS: Final = {
+    "timeout": "timeout",
+    "dns": "no such name",
+    "connection_refused": "refused",
+    "connection_reset": "reset",
+    "tls": "TLS",
+    "protocol": "not HTTP",
+    "blocked_address": "blocked",
+}
+ATTEMPT_FIELDS = (
+    "pk",
+    "number",
+    "due_at",
+    "claimed_at",
+    "started_at",
+    "finished_at",
+    "duration_ms",
+    "verdict",
+    "status_code",
+    "error_kind",
+    "error",
+    "delivery__command_id",
+    "delivery__policy",
+    "delivery__event__type",
+)
+
+
+@dataclass(frozen=True)
+class EndpointRow:
+    """An endpoint with its health."""
+
+    endpoint: Endpoint
+    health: Health
+    strip: Strip
+
+    @property
+    def warning(self) -> str:
+        """How far it is from being disabled, once it fails."""
+        if not self.endpoint.enabled or not self.health.consecutive_failures:
+            return ""
+        left, rule = self.health.failures_until_disabled, self.endpoint.schedule.disable_rule
+        if rule.kind == RuleKind.ATTEMPTS_IN_A_ROW:
+            unit = "failure disables" if left == 1 else "failures disable"
+        else:
+            unit = "failed delivery disables" if left == 1 else "failed deliveries disable"
+        return f"{left} more {unit} it"
+
+    @property
+    def disabled_because(self) -> str:
+        """The reason in words; the engine's own is a code."""
+        reason = self.endpoint.disabled_reason
+        if match := FAILED_TOO_OFTEN.fullmatch(reason):
+            return f"It failed {match[1]} times in a row."
+        return reason
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One line of a schedule: when the attempt is due after the one before, and after the first."""
+
+    number: int
+    wait_s: int
+    accumulated_s: int
+
+
+@dataclass(frozen=True)
+class AttemptPage:
+    """Attempts, newest first; ``older`` is the cursor of the next page."""
+
+    attempts: Sequence[dict[str, Any]]
+    older: int | None
+
+
+def endpoint_rows(organization: Organization) -> list[EndpointRow]:
+    """The organization's endpoints: those that receive commands first, then by name."""
+    found = list(
+        Endpoint.objects.filter(organization=organization).order_by(
+            "-is_default", "-receives_commands", "name", "pk"
+        )
+    )
+    healths = endpoints.health_of(found)
+    return [_row(endpoint, healths[endpoint.pk]) for endpoint in found]
+
+
+def find(actor: Actor, pk: UUID) -> EndpointRow:
+    """The organization's endpoint, or a page that says there is none."""
+    endpoint = Endpoint.objects.filter(pk=pk, organization=actor.organization).first()
+    if endpoint is None:
+        raise Http404
+    return row_of(endpoint)
+
+
+def row_of(endpoint: Endpoint) -> EndpointRow:
+    return _row(endpoint, endpoints.health_of([endpoint])[endpoint.pk])
+
+
+def _row(endpoint: Endpoint, health: Health) -> EndpointRow:
+    return EndpointRow(endpoint, health, strip_of(health.recent_outcomes))
+
+
+def schedule_of(policy: Policy) -> list[Planned]:
+    """The policy as a table."""
+    times = zip(policy.waits_s, policy.accumulated_s, strict=True)
+    return [Planned(number, *both) for number, both in enumerate(times, 1)]
+
+
+def schedule_in_words(policy: Policy) -> str:
+    """Such as ``at once, then after 5 s, 25 s, 2 min 5 s and 10 min 25 s``."""
+    waits = [words.span(wait) for wait in policy.waits_s[1:]]
+    if not waits:
+        return "at once, and never again"
+    *first, last = waits
+    return f"at once, then after {', '.join(first)}{' and ' if first else ''}{last}"
+
+
+def attempts_of(endpoint: Endpoint, before: int | None) -> AttemptPage:
+    """The endpoint's newest attempts, or those older than ``before``."""
+    attempts = Attempt.objects.filter(endpoint=endpoint).order_by("-pk")
+    if before is not None:
+        attempts = attempts.filter(pk__lt=before)
+    found = list(attempts.values(*ATTEMPT_FIELDS)[: PAGE_SIZE + 1])
+    shown = found[:PAGE_SIZE]
+    return AttemptPage(shown, shown[-1]["pk"] if len(found) > PAGE_SIZE else None)
