@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,15 +22,6 @@ AS_ROOT = os.geteuid() == 0
 PROJECT = Path(__file__).resolve().parents[2]
 
 Embedded = Callable[[Path], EmbeddedPostgres]
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder that every account may pass through (pytest's own is closed)."""
-    folder = Path(tempfile.mkdtemp(prefix="console-db-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -364,6 +354,7 @@ if AS_ROOT:  # only root keeps its data outside of a folder that it owns
         with embedded(tmp_path / "var") as database:
             said = (tmp_path / "var" / "postgres.location").read_text().strip()
         assert database.files.cluster == Path(said) / "cluster"
+        assert (Path(said) / "belongs-to").read_text().strip() == str(tmp_path / "var")
 
     def test_data_that_vanished_is_not_replaced_by_an_empty_database(
         tmp_path: Path, embedded: Embedded

@@ -6,12 +6,10 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -32,12 +30,12 @@ def free_ports() -> tuple[int, int]:
 
 
 @pytest.fixture
-def variables(free_ports: tuple[int, int], tmp_path: Path) -> dict[str, str]:
+def variables(free_ports: tuple[int, int], place: Path) -> dict[str, str]:
     """The environment of a fresh installation, on ports and a data folder of its own."""
     ours = ("DATABASE_URL", "SECRET_KEY", "CONSOLE_URL")
     inherited = {name: value for name, value in os.environ.items() if name not in ours}
     return inherited | {
-        "CONSOLE_DATA_DIR": str(tmp_path / "var"),
+        "CONSOLE_DATA_DIR": str(place / "var"),
         "CONSOLE_PORT": str(free_ports[0]),
         "RECEIVER_PORT": str(free_ports[1]),
     }
@@ -114,28 +112,28 @@ def test_a_database_that_does_not_answer_is_one_line_without_the_password(
 
 
 def test_a_data_folder_that_cannot_be_written_is_one_line(
-    variables: dict[str, str], tmp_path: Path
+    variables: dict[str, str], place: Path
 ) -> None:
-    (tmp_path / "file").touch()
+    (place / "file").touch()
 
-    said = refusal(variables | {"CONSOLE_DATA_DIR": str(tmp_path / "file" / "var")})
+    said = refusal(variables | {"CONSOLE_DATA_DIR": str(place / "file" / "var")})
 
-    assert said.startswith(f"Cannot write to {tmp_path / 'file' / 'var'} (Not a directory)")
+    assert said.startswith(f"Cannot write to {place / 'file' / 'var'} (Not a directory)")
     assert said.endswith("set CONSOLE_DATA_DIR to a folder of yours.")
 
 
 def test_a_second_console_on_the_same_data_is_refused(
-    variables: dict[str, str], tmp_path: Path
+    variables: dict[str, str], place: Path
 ) -> None:
-    (tmp_path / "var").mkdir()
-    with (tmp_path / "var" / "console.lock").open("w") as lock:
+    (place / "var").mkdir()
+    with (place / "var" / "console.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("4711\n")
         lock.flush()
 
         said = refusal(variables)
 
-    assert said.startswith(f"A console already runs with the data in {tmp_path / 'var'}")
+    assert said.startswith(f"A console already runs with the data in {place / 'var'}")
     assert "(process 4711)" in said
 
 
@@ -201,9 +199,6 @@ def _words(process: Path) -> bytes:
 @pytest.fixture
 def start(variables: dict[str, str]) -> Iterator[Callable[[], Console]]:
     """Start consoles, one after the other, on the same ports and data."""
-    folder = Path(tempfile.mkdtemp(prefix="console-run-"))
-    folder.chmod(0o755)
-    variables["CONSOLE_DATA_DIR"] = str(folder / "var")
     started: list[Console] = []
 
     def make() -> Console:
@@ -218,16 +213,11 @@ def start(variables: dict[str, str]) -> Iterator[Callable[[], Console]]:
             console.process.communicate()
         if console.terminal >= 0:
             os.close(console.terminal)
-    shutil.rmtree(folder)
 
 
 def press_ctrl_c(console: Console) -> None:
     console.process.send_signal(signal.SIGINT)
     console.process.send_signal(signal.SIGINT)
-
-
-def terminate(console: Console) -> None:
-    console.process.terminate()
 
 
 def close_the_shell(console: Console) -> None:
@@ -243,7 +233,7 @@ def test_a_second_start_keeps_the_data_and_every_end_leaves_nothing_behind(
     start: Callable[[], Console],
 ) -> None:
     demos = set()
-    for end in (press_ctrl_c, terminate, close_the_shell, close_the_terminal):
+    for end in (press_ctrl_c, close_the_shell, close_the_terminal):
         console = start()
         demos.add((console.data_dir / "demo.json").read_text())
         with urllib.request.urlopen(f"{console.address}/healthz") as answer:
