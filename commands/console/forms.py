@@ -72,10 +72,18 @@ class FilterForm(ConsoleForm):
         return any(self.cleaned_data.get(name) for name in self.NARROWING)
 
 
+class DatasetField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A dataset, under its experiment's name."""
+
+    def label_from_instance(self, dataset: Dataset) -> str:
+        armed = "" if dataset.armed else " (not armed)"
+        return f"{dataset.experiment.name} / {dataset.name}{armed}"
+
+
 class IssueForm(ConsoleForm):
     """A new command. The same form sent twice issues one: its token is the same."""
 
-    dataset = forms.ModelChoiceField(Dataset.objects.none(), empty_label="Choose a dataset")
+    dataset = DatasetField(Dataset.objects.none(), empty_label="Choose a dataset")
     name = forms.CharField(
         max_length=200,
         help_text="What the vehicle is to do, in the receiver's vocabulary.",
@@ -96,7 +104,6 @@ class IssueForm(ConsoleForm):
         field = self.fields["dataset"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = datasets.order_by("experiment__name", "name")
-        field.label_from_instance = _dataset_label  # type: ignore[method-assign]
 
     def clean_parameters(self) -> Any:
         return parameters_of(self.cleaned_data["parameters"])
@@ -112,10 +119,6 @@ def parameters_of(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise forms.ValidationError("The parameters are a JSON object: { … }.")
     return value
-
-
-def _dataset_label(dataset: Dataset) -> str:
-    return f"{dataset.experiment.name} / {dataset.name}{'' if dataset.armed else ' (not armed)'}"
 
 
 class DispatchForm(OnceForm):

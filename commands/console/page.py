@@ -133,10 +133,10 @@ def _clocks(command: Command, delivery: Delivery | None) -> list[Ahead]:
     """What runs: the next attempt and, apart from it, the deadline of the report."""
     clocks: list[Ahead] = []
     if delivery and delivery.next_attempt_at:
-        number = f"Attempt {delivery.attempts + 1} of {delivery.schedule.attempts} in"
+        number = f"Attempt {delivery.attempts + 1} of {delivery.schedule.attempts}"
         clocks.append(Ahead(number, delivery.next_attempt_at, "due now"))
     if command.ack_deadline and command.state in (State.QUEUED, State.DELIVERED):
-        clocks.append(Ahead("Ack deadline in", command.ack_deadline, "passed"))
+        clocks.append(Ahead("Ack deadline", command.ack_deadline, "passed"))
     return clocks
 
 

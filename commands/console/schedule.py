@@ -19,8 +19,8 @@ from webhooks.rules.policies import Policy
 
 # Beyond the last thing drawn, so that its label has room.
 MARGIN = 1.06
-# From here on to the right a label is written to the left of its mark.
-LABEL_TURNS = 78.0
+# Beyond this many percent a label is written to the left of its mark, and likewise at the other end.
+LABEL_TURNS = 80.0
 
 OUTCOMES: Final = {"delivered": "delivered", "retry": "failed", "failed": "failed", "lost": "lost"}
 
@@ -75,10 +75,15 @@ class Tick:
     x: float
     label: str
 
+    @property
+    def minor(self) -> bool:
+        """Whether the label may go where there is little room: long schedules keep every fourth."""
+        return self.number % 4 != 1
+
 
 @dataclass(frozen=True)
 class Marker:
-    """An attempt. ``outcome``: delivered, failed, lost, flying, planned, or dropped (not needed any more)."""
+    """An attempt. ``outcome``: delivered, failed, lost, flying, planned, or dropped (not needed now)."""
 
     number: int
     x: float
@@ -97,8 +102,11 @@ class Flag:
     at: datetime
 
     @property
-    def turned(self) -> bool:
-        return self.x > LABEL_TURNS
+    def side(self) -> str:
+        """Where the label stands to stay inside the drawing."""
+        if self.x > LABEL_TURNS:
+            return "turned"
+        return "leading" if self.x < 100 - LABEL_TURNS else ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ class ConsoleForm(forms.Form):
     template_name = "_form_fields.html"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **{"label_suffix": "", **kwargs})
 
 
 class OnceForm(ConsoleForm):

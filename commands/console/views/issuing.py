@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -40,10 +42,9 @@ def _form(request: ConsoleRequest, form: IssueForm, status: int = 200) -> HttpRe
 @require_POST
 def check_parameters(request: ConsoleRequest) -> HttpResponse:
     """What the server would say to these parameters; nothing is kept."""
+    context: dict[str, Any] = {}
     try:
-        count = len(parameters_of(request.POST.get("parameters", "")))
+        context["count"] = len(parameters_of(request.POST.get("parameters", "")))
     except forms.ValidationError as error:
-        context = {"error": error.messages[0]}
-    else:
-        context = {"count": count}
+        context["error"] = error.messages[0]
     return render(request, "commands/_parameters_check.html", context)
