@@ -2,8 +2,8 @@
 
 Contract of ``claim``: each returned delivery was pending, due, and of an enabled endpoint; it now has
 a lease and its attempt row, committed before anybody sends a byte. No two callers get the same one.
-At most ``max_in_flight`` attempts of an endpoint are in flight, and endpoints take turns: the first
-due delivery of every endpoint comes before the second of any, so a backlog delays only itself.
+At most ``max_in_flight`` attempts of an endpoint are in flight, and endpoints take turns: whoever has
+fewer in flight comes first, also across claims, so a backlog delays only itself.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ WITH RECURSIVE candidate AS (
       FROM candidate WHERE candidate.endpoint_id IS NOT NULL
 ),
 open AS (
-    SELECT e.id AS endpoint_id,
-           coalesce(e.max_in_flight, %(max_in_flight)s) - (
-               SELECT count(*) FROM webhooks_delivery d
-                WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) AS room
+    SELECT e.id AS endpoint_id, flying.count AS in_flight,
+           coalesce(e.max_in_flight, %(max_in_flight)s) - flying.count AS room
       FROM candidate JOIN webhooks_endpoint e ON e.id = candidate.endpoint_id
+     CROSS JOIN LATERAL (
+        SELECT count(*) FROM webhooks_delivery d
+         WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) flying
      WHERE e.enabled
 ),
 due AS (
-    SELECT d.id, d.next_attempt_at,
-           row_number() OVER (PARTITION BY open.endpoint_id ORDER BY d.next_attempt_at) AS turn
+    SELECT d.id, d.next_attempt_at, open.in_flight
+           + row_number() OVER (PARTITION BY open.endpoint_id ORDER BY d.next_attempt_at) AS turn
       FROM open CROSS JOIN LATERAL (
         SELECT id, next_attempt_at FROM webhooks_delivery
          WHERE endpoint_id = open.endpoint_id AND next_attempt_at <= statement_timestamp()
@@ -88,6 +89,17 @@ SELECT a.id, d.id, d.endpoint_id, a.number, d.policy, statement_timestamp()
   JOIN webhooks_attempt a ON a.delivery_id = d.id AND a.number = d.attempts
  WHERE d.lease_until < statement_timestamp()
  ORDER BY d.lease_until LIMIT %(limit)s
+"""
+
+# Leases that ran out with no attempt open. The engine leaves none; one made by hand, or by a restored
+# backup, must not hold its delivery for ever.
+RELEASE_ORPHANS = """
+UPDATE webhooks_delivery d
+   SET lease_until = NULL,
+       next_attempt_at = CASE WHEN d.state = 'pending' THEN statement_timestamp() END
+ WHERE d.lease_until < statement_timestamp()
+   AND NOT EXISTS (SELECT FROM webhooks_attempt a
+                    WHERE a.delivery_id = d.id AND a.number = d.attempts AND a.finished_at IS NULL)
 """
 
 # Seconds until the next delivery is due (negative: since when), NULL when none waits.
@@ -149,6 +161,13 @@ def expired(limit: int) -> list[Expired]:
     with connection.cursor() as cursor:
         cursor.execute(EXPIRED, {"limit": limit})
         return [Expired(*row) for row in cursor.fetchall()]
+
+
+def release_orphans() -> int:
+    """Have deliveries wait again whose lease ran out without an attempt; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(RELEASE_ORPHANS)
+        return int(cursor.rowcount)
 
 
 def seconds_until_due() -> float | None:

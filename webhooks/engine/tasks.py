@@ -33,6 +33,7 @@ def deliver() -> None:
 def sweep_leases() -> int:
     """Close attempts whose worker has died as lost, so that the next one follows."""
     _settle_stranded()
+    claims.release_orphans()
     gone = claims.expired(SWEEP_LIMIT)
     if not gone:
         return 0
