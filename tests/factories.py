@@ -194,6 +194,13 @@ def lost(attempt: Claimed) -> Outcome:
     return outcome(attempt, Verdict.LOST, None, error="The worker died.")
 
 
+def ending(attempt: Claimed, end: int | str) -> Outcome:
+    """An outcome by its status, its kind of error, or the word "lost"."""
+    if isinstance(end, int):
+        return answer(attempt, end)
+    return lost(attempt) if end == "lost" else no_answer(attempt, end)
+
+
 def outcome(
     attempt: Claimed, verdict: Verdict, finished_at: datetime | None, **facts: Any
 ) -> Outcome:
@@ -212,7 +219,7 @@ def outcome(
 
 def record(*outcomes: Outcome) -> int:
     """Record outcomes as the engine does; how many attempts that closed."""
-    return recorder.record(outcomes)
+    return recorder.record(outcomes) if outcomes else 0
 
 
 def fail_with(of: Command | Delivery, statuses: Sequence[int]) -> None:
