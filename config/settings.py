@@ -259,6 +259,9 @@ ENDPOINT_ALLOWED_NETWORKS = networks("ENDPOINT_ALLOWED_NETWORKS")
 ENDPOINT_CA_BUNDLE = env.str("ENDPOINT_CA_BUNDLE", default="")
 # Attempts in flight at one endpoint at most: a receiver that hangs holds this many threads, not all.
 ENDPOINT_MAX_IN_FLIGHT = integer("ENDPOINT_MAX_IN_FLIGHT", 8, 1, 1000)
+# The same for an endpoint that has not answered yet, or not the last time. Two, so that one attempt that
+# a killed worker left behind does not hold up the others until its lease ends.
+ENDPOINT_UNPROVEN_IN_FLIGHT = 2
 DELIVERY_WORKERS = integer("DELIVERY_WORKERS", 2, 1, 64)
 SENDER_THREADS = integer("SENDER_THREADS", 32, 1, 512)
 # One attempt from name resolution to the last header byte, seconds. A receiver sizes itself by it.

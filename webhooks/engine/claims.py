@@ -2,8 +2,10 @@
 
 Contract of ``claim``: each returned delivery was pending, due, and of an enabled endpoint; it now has
 a lease and its attempt row, committed before anybody sends a byte. No two callers get the same one.
-At most ``max_in_flight`` attempts of an endpoint are in flight, and endpoints take turns: whoever has
-fewer in flight comes first, also across claims, so a backlog delays only itself.
+Endpoints take turns: whoever has fewer attempts in flight comes first, also across claims, so a backlog
+delays only itself. An endpoint has at most ``max_in_flight`` of them, and it earns that by answering:
+one that has never answered, or gave no answer the last time, gets few at a time. So a receiver that
+hangs holds few threads, however long its backlog.
 """
 
 from __future__ import annotations
@@ -34,8 +36,14 @@ WITH RECURSIVE candidate AS (
 ),
 open AS (
     SELECT e.id AS endpoint_id, flying.count AS in_flight,
-           coalesce(e.max_in_flight, %(max_in_flight)s) - flying.count AS room
+           least(coalesce(e.max_in_flight, %(max_in_flight)s),
+                 CASE WHEN last.answered THEN NULL ELSE %(unproven)s END)
+           - flying.count AS room
       FROM candidate JOIN webhooks_endpoint e ON e.id = candidate.endpoint_id
+      LEFT JOIN LATERAL (
+        SELECT a.status_code IS NOT NULL AS answered FROM webhooks_attempt a
+         WHERE a.endpoint_id = e.id AND a.finished_at IS NOT NULL
+         ORDER BY a.id DESC LIMIT 1) last ON true
      CROSS JOIN LATERAL (
         SELECT count(*) FROM webhooks_delivery d
          WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) flying
@@ -147,6 +155,7 @@ def claim(limit: int, worker: str) -> list[Claimed]:
         "worker": worker,
         "lease_s": settings.LEASE_S,
         "max_in_flight": settings.ENDPOINT_MAX_IN_FLIGHT,
+        "unproven": settings.ENDPOINT_UNPROVEN_IN_FLIGHT,
     }
     with transaction.atomic(), connection.cursor() as cursor:
         # A statement of its own: the claim's snapshot must be newer than the wait for the lock.

@@ -16,6 +16,14 @@ from webhooks import endpoints, secrets
 from webhooks.engine import claims
 from webhooks.models import Attempt, Delivery, Endpoint, EndpointSecret
 
+UNPROVEN = 2
+
+
+@pytest.fixture
+def proven(settings: Settings) -> None:
+    """An endpoint has its full room from the start."""
+    settings.ENDPOINT_UNPROVEN_IN_FLIGHT = 10_000
+
 
 def taken(limit: int = 100) -> list[object]:
     """The endpoints of what one claim takes, in its order."""
@@ -52,6 +60,7 @@ def test_a_claim_brings_all_that_the_sender_needs(scene: Scene) -> None:
     assert secrets.decrypt(ciphertext).startswith("whsec_")
 
 
+@pytest.mark.usefixtures("proven")
 def test_during_a_rotation_both_secrets_sign_the_newest_first(scene: Scene) -> None:
     old = EndpointSecret.objects.get(endpoint=scene.endpoint)
     EndpointSecret.objects.filter(pk=old.pk).update(expires_at=Now() + timedelta(hours=1))
@@ -95,6 +104,7 @@ def test_nothing_starts_at_a_disabled_endpoint(scene: Scene) -> None:
     assert delivery_of(delivery).attempts == 0
 
 
+@pytest.mark.usefixtures("proven")
 def test_a_claim_takes_no_more_than_it_is_asked_for(scene: Scene) -> None:
     for _ in range(5):
         scene.send()
@@ -102,6 +112,7 @@ def test_a_claim_takes_no_more_than_it_is_asked_for(scene: Scene) -> None:
     assert [len(claims.claim(3, WORKER)) for _ in range(3)] == [3, 2, 0]
 
 
+@pytest.mark.usefixtures("proven")
 @pytest.mark.parametrize(("own", "cap"), [(None, 4), (2, 2), (6, 6)])
 def test_an_endpoint_has_so_many_attempts_in_flight_and_no_more(
     scene: Scene, settings: Settings, own: int | None, cap: int
@@ -134,6 +145,7 @@ def test_a_retracted_attempt_holds_its_place_while_it_is_on_the_wire(
 # --- turns --------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("proven")
 def test_the_oldest_comes_first_at_an_endpoint(scene: Scene) -> None:
     sent = [scene.send().pk for _ in range(4)]
     for minutes, pk in enumerate([sent[2], sent[0], sent[3], sent[1]]):
@@ -153,6 +165,7 @@ def test_a_backlog_does_not_push_another_endpoint_out_of_a_claim(scene: Scene) -
     assert set(taken(2)) == {scene.endpoint.pk, quiet.pk}
 
 
+@pytest.mark.usefixtures("proven")
 def test_endpoints_take_turns_across_claims_of_one(scene: Scene) -> None:
     quiet, third = scene.another_endpoint(), scene.another_endpoint()
     for endpoint in [scene.endpoint] * 5 + [quiet] * 2 + [third]:
@@ -164,6 +177,7 @@ def test_endpoints_take_turns_across_claims_of_one(scene: Scene) -> None:
     assert order == [busy, quiet.pk, third.pk, busy, quiet.pk, busy, busy, busy]
 
 
+@pytest.mark.usefixtures("proven")
 def test_an_endpoint_at_its_limit_leaves_the_claim_to_the_others(
     scene: Scene, settings: Settings
 ) -> None:
@@ -225,3 +239,38 @@ def test_a_disabled_endpoint_is_no_reason_to_be_awake(scene: Scene) -> None:
     endpoints.disable(scene.owner, scene.endpoint.pk, "")
 
     assert claims.seconds_until_due() is None
+
+
+# --- an endpoint earns its room by answering ----------------------------------------------------
+
+
+def answered_last(scene: Scene, *statuses: int | None) -> None:
+    """The endpoint's last attempts: an answer's status, or None for a timeout."""
+    for status in statuses:
+        attempt = factories.claim(scene.send())
+        if status is None:
+            record(factories.no_answer(attempt, "timeout"))
+        else:
+            record(factories.answer(attempt, status))
+    Delivery.objects.filter(next_attempt_at__isnull=False).update(
+        next_attempt_at=Now() + timedelta(hours=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("last", "room"),
+    [
+        ((), UNPROVEN),
+        ((200,), 8),
+        ((500,), 8),  # an error is an answer: the receiver is not slow
+        ((200, None), UNPROVEN),
+        ((None, 200), 8),
+    ],
+)
+def test_an_endpoint_that_gave_no_answer_gets_few_attempts_at_a_time(
+    scene: Scene, last: tuple[int | None, ...], room: int
+) -> None:
+    answered_last(scene, *last)
+    for _ in range(20):
+        scene.send()
+    assert len(claims.claim(100, WORKER)) == room

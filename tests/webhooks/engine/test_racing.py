@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
 import pytest
+from pytest_django import Settings
 
 from commands import lifecycle
 from commands.errors import DispatchRefused
@@ -29,6 +30,12 @@ CAP = 8
 @pytest.fixture
 def scene() -> Scene:
     return new_scene()
+
+
+@pytest.fixture(autouse=True)
+def _endpoints_need_not_prove_themselves(settings: Settings) -> None:
+    """Here an endpoint has its full room from the start."""
+    settings.ENDPOINT_UNPROVEN_IN_FLIGHT = 10_000
 
 
 def room_for(endpoint: Endpoint, attempts: int) -> None:
