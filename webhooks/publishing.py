@@ -14,11 +14,16 @@ DUE_CHANNEL = "webhooks_due"
 
 
 def send_to(
-    endpoint: Endpoint, event_type: str, body: bytes, *, command_id: UUID | None = None
+    endpoint: Endpoint,
+    event_type: str,
+    body: bytes,
+    *,
+    command_id: UUID | None = None,
+    is_ping: bool = False,
 ) -> Delivery:
     """Freeze ``body`` as an event addressed to one endpoint and queue its delivery, due at once.
 
-    Call it inside a transaction: nothing is sent before that commits, and the commit itself is what
+    A ping is such a delivery that counts for no rule. Call it inside a transaction: nothing is sent before that commits, and the commit itself is what
     wakes the engine, so no delivery is forgotten between the two.
     """
     event = Event.objects.create(
@@ -29,6 +34,7 @@ def send_to(
         endpoint=endpoint,
         event=event,
         command_id=command_id,
+        is_ping=is_ping,
         policy=endpoint.policy,
         next_attempt_at=Now(),
     )
