@@ -30,7 +30,3 @@ class OnceForm(ConsoleForm):
     def taken(self) -> bool:
         """Whether somebody came with this form before. Call it once, when it is valid."""
         return not once.take(self.cleaned_data["token"])
-
-    def give_back(self) -> None:
-        """Nothing was done: the form may be submitted again."""
-        once.give_back(self.cleaned_data["token"])

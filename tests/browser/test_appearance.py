@@ -1,0 +1,107 @@
+"""Every page, in both themes and at both ends of width: accessible, within the window, silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from commands import datasets
+from commands.rules.states import State
+from organizations.models import Membership, User
+from organizations.rules import roles
+from tests.browser.conftest import OpenWindow
+from tests.factories import Scene, answer, claim, fail_with, new_scene, record
+from webhooks import endpoints
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def pages_of(scene: Scene) -> Iterator[str]:
+    """Every page of the console, full of things."""
+    other = datasets.create_dataset(scene.owner, scene.experiment, "Not armed")
+    retrying = scene.dispatched(name="retrying", ack_timeout_s=3600)
+    record(answer(claim(retrying), 503, response_excerpt=b"out of order", retry_after="120"))
+    disabled = scene.another_endpoint("telemetry", name="Disabled one")
+    fail_with(scene.send(disabled), [500, 503])
+    endpoints.disable(scene.owner, disabled.pk, "Moving to the new cluster")
+    commands = {state: scene.in_state(state) for state in State}
+    yield "/commands/"
+    yield "/commands/?q=nothing-like-it&since=whenever"
+    yield from (f"/commands/{command.pk}/" for command in (*commands.values(), retrying))
+    yield "/commands/new/"
+    yield f"/commands/{commands[State.LOGGED].pk}/dispatch/"
+    yield f"/commands/{retrying.pk}/retract/"
+    yield f"/commands/{commands[State.TIMED_OUT].pk}/reissue/"
+    yield "/datasets/"
+    yield "/datasets/new/"
+    yield "/experiments/new/"
+    yield f"/datasets/{other.pk}/arm/"
+    yield f"/datasets/{scene.dataset.pk}/disarm/"
+    yield "/endpoints/"
+    yield "/endpoints/new/"
+    yield f"/endpoints/{scene.endpoint.pk}/"
+    yield f"/endpoints/{disabled.pk}/"
+    yield f"/endpoints/{scene.endpoint.pk}/disable/"
+    yield f"/endpoints/{disabled.pk}/enable/"
+    yield "/accounts/password/change/"
+    yield "/accounts/logout/"
+
+
+def check(page: Page, path: str) -> list[str]:
+    """What axe finds on the page, and whether it is wider than the window."""
+    page.goto(path)
+    found = Axe().run(page)
+    wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    return ([found.generate_report()] if found.violations_count else []) + (["too wide"] * wide)
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 360), ("dark", 1280), ("light", 2560)])
+def test_every_page(scene: Scene, open_window: OpenWindow, theme: str, width: int) -> None:
+    page = open_window(scene.owner, theme, width).page
+    faults = {path: found for path in pages_of(scene) if (found := check(page, path))}
+    assert not faults
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_for_those_who_are_not_in(scene: Scene, open_window: OpenWindow, theme: str) -> None:
+    window = open_window(None, theme)
+    window.forgive("status of 404")
+    paths = ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/", "/nothing/"]
+    assert not {path: found for path in paths if (found := check(window.page, path))}
+
+
+def test_a_sheet_is_a_dialog_that_closes_and_gives_the_focus_back(
+    scene: Scene, open_window: OpenWindow
+) -> None:
+    page = open_window(scene.operator).page
+    page.goto(f"/commands/{scene.issued().pk}/")
+    page.get_by_role("link", name="Dispatch…").press("Enter")
+    expect(page.get_by_role("dialog", name="Dispatch hold")).to_be_visible()
+    assert Axe().run(page).violations_count == 0
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.get_by_role("link", name="Dispatch…")).to_be_focused()
+
+
+def test_the_theme_is_switched_and_stays(scene: Scene, open_window: OpenWindow) -> None:
+    page = open_window(scene.viewer).page
+    page.goto("/commands/")
+    page.get_by_role("button", name="Theme: as the system. Change it.").click()
+    page.get_by_role("link", name="Datasets").click()
+    expect(page.get_by_role("button", name="Theme: dark. Change it.")).to_be_visible()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_an_organization_is_chosen_in_its_menu(scene: Scene, open_window: OpenWindow) -> None:
+    other = new_scene("Harbour Drones")
+    user: User = scene.operator.user
+    Membership.objects.create(organization=other.organization, user=user, role=roles.VIEWER)
+    page = open_window(scene.operator).page
+    page.goto("/commands/")
+    page.locator("#organization-switch").click()
+    page.get_by_role("button", name="Northwind Robotics").click()
+    expect(page.locator("#organization-switch")).to_contain_text("Northwind Robotics")
+    expect(page.locator("#issue")).to_be_visible()
