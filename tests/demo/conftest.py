@@ -1,3 +1,5 @@
+"""A console made up for the demo's tests, and the real receiver reporting to it."""
+
 from __future__ import annotations
 
 import threading
