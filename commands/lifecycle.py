@@ -75,11 +75,7 @@ def dispatch(actor: Actor, command_id: UUID, ack_timeout_s: int = ACK_TIMEOUT_DE
 
 
 def _queue(
-    actor: Actor,
-    command: Command,
-    dataset: Dataset,
-    endpoint: Endpoint,
-    ack_timeout_s: int,
+    actor: Actor, command: Command, dataset: Dataset, endpoint: Endpoint, ack_timeout_s: int
 ) -> None:
     now = database_now()
     command.dispatched_at = now
@@ -168,13 +164,8 @@ def _take_report(
 ) -> None:
     match decision.reception:
         case Reception.APPLIED:
-            _settle(
-                actor,
-                command,
-                reports.STATE_AFTER[outcome],
-                outcome=outcome,
-                detail=detail,
-            )
+            state = reports.STATE_AFTER[outcome]
+            _settle(actor, command, state, outcome=outcome, detail=detail)
             _audit(actor, "command.ack", command, State.DELIVERED)
         case Reception.KEPT_EARLY if not command.early_outcome:
             command.early_outcome = outcome
@@ -195,12 +186,7 @@ def _keep_refused_report(
     said = {"outcome": outcome, "detail": detail, "reason": code}
     if not CommandEvent.objects.filter(command=command, kind=Kind.REPORT_REFUSED, **said).exists():
         timeline.write(
-            command,
-            Kind.REPORT_REFUSED,
-            actor,
-            outcome=outcome,
-            detail=detail,
-            reason=code,
+            command, Kind.REPORT_REFUSED, actor, outcome=outcome, detail=detail, reason=code
         )
 
 
