@@ -14,6 +14,7 @@ from django.db.models.functions import Lower, Now
 from organizations import guards
 from organizations.ids import new_id
 from organizations.rules import roles
+from organizations.rules.notices import MUTABLE, Kind
 
 
 class Organization(models.Model):
@@ -71,11 +72,21 @@ class Membership(models.Model):
     )
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=ROLE_CHOICES)
+    muted_notices = ArrayField(
+        models.CharField(max_length=32),
+        default=list,
+        blank=True,
+        help_text="Kinds of notices that the person has switched off.",
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         constraints = [
             models.UniqueConstraint("organization", "user", name="one_role_an_organization"),
+            models.CheckConstraint(
+                condition=models.Q(muted_notices__contained_by=[kind.value for kind in MUTABLE]),
+                name="membership_mutes_what_can_be_muted",
+            ),
             models.CheckConstraint(
                 condition=models.Q(role__in=roles.ROLES), name="membership_role_known"
             ),
@@ -153,3 +164,105 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.act} {self.target_type} {self.target_id}"
+
+
+class Notice(models.Model):
+    """Something that one person is told once, by mail. This row is the outbox.
+
+    Like a delivery it either waits for a try (``next_try_at``) or has one under way (``lease_until``)
+    until it is settled. Those of one person and kind that wait together become one mail (``mail_id``).
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        SENT = "sent"
+        GAVE_UP = "gave_up"
+
+    class Channel(models.TextChoices):
+        """How it reached the person: without a mail server, notices are shown on their page alone."""
+
+        MAIL = "mail"
+        PAGE = "page"
+
+    organization = models.ForeignKey(
+        Organization, on_delete=models.PROTECT, related_name="notices", db_index=False
+    )
+    recipient = models.ForeignKey(
+        User, on_delete=models.PROTECT, related_name="notices", db_index=False
+    )
+    kind = models.CharField(max_length=32, choices=[(kind, kind) for kind in Kind])
+    fact = models.CharField(max_length=120, help_text="Names what happened: told once a person.")
+    subject_id = models.UUIDField(help_text="The endpoint or command.")
+    facts = models.JSONField(help_text="What the mail says about it, as it was then.")
+    happened_at = models.DateTimeField(db_default=Now(), editable=False)
+    state = models.CharField(max_length=16, choices=State, default=State.WAITING)
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    mail_id = models.UUIDField(null=True, help_text="The mail of the last try.")
+    error = models.CharField(max_length=300, blank=True, help_text="Why the last try failed.")
+    channel = models.CharField(max_length=8, choices=Channel, blank=True)
+    address = models.EmailField(blank=True, help_text="Where it was sent.")
+    settled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            # The page: an organization's notices, newest first, and a person's own.
+            models.Index(fields=["organization", "-id"], name="notice_newest"),
+            models.Index(fields=["recipient", "organization", "-id"], name="notice_newest_of_one"),
+            # The claim: whose notices wait, and since when.
+            models.Index(
+                fields=["recipient", "organization", "kind", "next_try_at"],
+                condition=models.Q(next_try_at__isnull=False),
+                name="notice_waiting",
+            ),
+            # The claim again: whose mail is under way, and which was left behind?
+            models.Index(
+                fields=["lease_until"],
+                condition=models.Q(lease_until__isnull=False),
+                name="notice_in_flight",
+            ),
+            # The claim again: when was the last mail of this kind to this person?
+            models.Index(
+                fields=["recipient", "organization", "kind", "-settled_at"],
+                condition=models.Q(state="sent"),
+                name="notice_last_sent",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint("recipient", "fact", name="one_notice_a_fact"),
+            models.CheckConstraint(
+                condition=models.Q(state="waiting", settled_at__isnull=True)
+                & (
+                    models.Q(next_try_at__isnull=False, lease_until__isnull=True)
+                    | models.Q(next_try_at__isnull=True, lease_until__isnull=False)
+                )
+                | ~models.Q(state="waiting")
+                & models.Q(
+                    settled_at__isnull=False, next_try_at__isnull=True, lease_until__isnull=True
+                ),
+                name="notice_waits_or_is_in_flight_or_settled",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="sent") | ~models.Q(channel=""),
+                name="sent_notice_says_how",
+            ),
+        ]
+        triggers = [
+            guards.starts_as("state", "waiting"),
+            guards.frozen_row_once_set("settled_at"),
+            guards.frozen(
+                "id",
+                "organization",
+                "recipient",
+                "kind",
+                "fact",
+                "subject_id",
+                "facts",
+                "happened_at",
+            ),
+            *guards.never_deleted(),
+        ]
+
+    def __str__(self) -> str:
+        return self.fact

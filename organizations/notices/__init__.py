@@ -1,0 +1,1 @@
+"""What people are told by mail: an outbox written with the fact, and a postman who empties it."""
