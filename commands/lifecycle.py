@@ -14,9 +14,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from commands import queries, timeline
+from commands.announcing import announce
 from commands.errors import DispatchRefused, ReportRefused
 from commands.models import Command, CommandEvent, Dataset
 from commands.rules import dispatching, reports
@@ -196,7 +198,7 @@ def _settle(actor: Actor | None, command: Command, state: State, **facts: Any) -
     command.state = state
     command.settled_at = database_now()
     command.save(update_fields=["state", "settled_at"])
-    timeline.write(
+    line = timeline.write(
         command,
         Kind(state.value),
         actor,
@@ -204,6 +206,7 @@ def _settle(actor: Actor | None, command: Command, state: State, **facts: Any) -
         to_state=state.value,
         **facts,
     )
+    announce([line])
 
 
 # --- retract ------------------------------------------------------------------------------------
@@ -248,14 +251,8 @@ def _retract_locked(actor: Actor, command: Command, reason: str) -> None:
             "settled_at",
         ]
     )
-    timeline.write(
-        command,
-        Kind.RETRACTED,
-        actor,
-        from_state=before,
-        to_state=State.RETRACTED,
-        detail=reason,
-    )
+    moved = {"from_state": before, "to_state": State.RETRACTED.value}
+    announce([timeline.write(command, Kind.RETRACTED, actor, detail=reason, **moved)])
     _audit(actor, "command.retract", command, before)
 
 
@@ -265,45 +262,42 @@ def _retract_locked(actor: Actor, command: Command, reason: str) -> None:
 def on_deliveries_settled(settlements: Sequence[Settlement], **_: Any) -> None:
     """Move the commands whose deliveries ended, inside the transaction that recorded the end."""
     ended = {s.command_id: s for s in settlements if s.command_id}
-    commands = Command.objects.select_for_update(no_key=True).filter(pk__in=ended).order_by("pk")
+    commands = _locking().filter(pk__in=ended).order_by("pk")
     queued = [command for command in commands if command.state == State.QUEUED]
     delivered = [c for c in queued if ended[c.pk].state == Delivery.State.DELIVERED]
     failed = [c for c in queued if ended[c.pk].state == Delivery.State.FAILED]
     lines = _mark_delivered(delivered, ended) + _mark_failed(failed, ended)
-    CommandEvent.objects.bulk_create(lines + _go_on_at_once(delivered, ended))
+    lines += _go_on_at_once(delivered, ended)
+    announce(CommandEvent.objects.bulk_create(lines))
 
 
 def _mark_delivered(
     commands: Sequence[Command], ended: dict[UUID, Settlement]
 ) -> list[CommandEvent]:
+    for command in commands:
+        command.delivered_at = ended[command.pk].at
     _execute(
         "UPDATE commands_command c SET state = 'delivered', delivered_at = r.at"
         " FROM unnest(%s::uuid[], %s::timestamptz[]) AS r(id, at) WHERE c.id = r.id",
-        [(c.pk, ended[c.pk].at) for c in commands],
+        [(c.pk, c.delivered_at) for c in commands],
     )
     moved = {"from_state": State.QUEUED.value, "to_state": State.DELIVERED.value}
     return [timeline.line(c, Kind.DELIVERED, None, **moved) for c in commands]
 
 
 def _mark_failed(commands: Sequence[Command], ended: dict[UUID, Settlement]) -> list[CommandEvent]:
+    for command in commands:
+        end = ended[command.pk]
+        command.settled_at, command.failure_reason = end.at, end.failure_reason
     _execute(
         "UPDATE commands_command c SET state = 'failed', settled_at = r.at,"
         " failure_reason = r.reason"
         " FROM unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS r(id, at, reason)"
         " WHERE c.id = r.id",
-        [(c.pk, ended[c.pk].at, ended[c.pk].failure_reason) for c in commands],
+        [(c.pk, c.settled_at, c.failure_reason) for c in commands],
     )
-    return [
-        timeline.line(
-            c,
-            Kind.FAILED,
-            None,
-            from_state=State.QUEUED,
-            to_state=State.FAILED,
-            reason=ended[c.pk].failure_reason,
-        )
-        for c in commands
-    ]
+    moved = {"from_state": State.QUEUED.value, "to_state": State.FAILED.value}
+    return [timeline.line(c, Kind.FAILED, None, reason=c.failure_reason, **moved) for c in commands]
 
 
 def _go_on_at_once(
@@ -316,7 +310,8 @@ def _go_on_at_once(
         onward = _state_on_delivery(command, at)
         if onward is None:
             continue
-        Command.objects.filter(pk=command.pk).update(state=onward, settled_at=Now())
+        command.settled_at = at
+        Command.objects.filter(pk=command.pk).update(state=onward, settled_at=at)
         lines.append(
             timeline.line(
                 command,
@@ -341,37 +336,36 @@ def time_out_overdue() -> int:
     """Time out the delivered commands whose deadline has passed; how many."""
     with transaction.atomic():
         overdue = list(
-            Command.objects.select_for_update(no_key=True, skip_locked=True)
+            _locking(skip_locked=True)
             .filter(state=State.DELIVERED, ack_deadline__lte=Now())
             .order_by("ack_deadline")[:SWEEP_LIMIT]
         )
         if overdue:
-            Command.objects.filter(pk__in=[c.pk for c in overdue]).update(
-                state=State.TIMED_OUT, settled_at=Now()
-            )
-            CommandEvent.objects.bulk_create(
-                timeline.line(
-                    c,
-                    Kind.TIMED_OUT,
-                    None,
-                    from_state=State.DELIVERED,
-                    to_state=State.TIMED_OUT,
-                    reason="deadline_passed",
-                )
+            now = database_now()
+            for command in overdue:
+                command.settled_at = now
+            ids = [command.pk for command in overdue]
+            Command.objects.filter(pk__in=ids).update(state=State.TIMED_OUT, settled_at=now)
+            moved = {"from_state": State.DELIVERED.value, "to_state": State.TIMED_OUT.value}
+            lines = [
+                timeline.line(c, Kind.TIMED_OUT, None, reason="deadline_passed", **moved)
                 for c in overdue
-            )
+            ]
+            announce(CommandEvent.objects.bulk_create(lines))
     return len(overdue)
 
 
 # --- rows ---------------------------------------------------------------------------------------
 
 
+def _locking(*, skip_locked: bool = False) -> QuerySet[Command]:
+    """Commands, locked as they are read; what they belong to is read along."""
+    rows = Command.objects.select_for_update(of=("self",), no_key=True, skip_locked=skip_locked)
+    return rows.select_related("dataset")
+
+
 def _lock(command_id: UUID) -> Command:
-    return (
-        Command.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("dataset", "delivery", "issued_by")
-        .get(pk=command_id)
-    )
+    return _locking().select_related("delivery", "issued_by").get(pk=command_id)
 
 
 def _share_dataset(dataset_id: UUID) -> Dataset:

@@ -3,7 +3,8 @@
 A notice's ``content`` is what its writer knew when it happened:
 
 * of an endpoint: ``name``, ``reason`` (a code or an owner's words), ``since``, ``ended`` (how many
-  waiting deliveries) and ``errors``, each with ``at``, ``words`` and ``said`` (the answer's start);
+  waiting deliveries) and ``errors``, each with ``at``, ``words`` and ``said`` (the answer's start),
+  times as RFC 3339;
 * of a command: ``name``, ``token``, ``reason`` (a code) and ``detail`` (the integrator's words).
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -137,7 +139,7 @@ def item_of(kind: Kind, subject_id: UUID, content: Mapping[str, Any]) -> Item:
 
 
 def _of_endpoint(content: Mapping[str, Any]) -> list[str]:
-    lines = [f"Disabled at {content['since']}. {why_disabled(content['reason'])}"]
+    lines = [f"Disabled at {_utc(content['since'])}. {why_disabled(content['reason'])}"]
     if ended := content["ended"]:
         lines.append(
             f"{ended} waiting {'delivery' if ended == 1 else 'deliveries'} ended as failed."
@@ -147,7 +149,7 @@ def _of_endpoint(content: Mapping[str, Any]) -> list[str]:
 
 def _error(error: Mapping[str, str]) -> str:
     said = f" It said: “{unlinked(error['said'])}”" if error["said"] else ""
-    return f"{error['at']}: {unlinked(error['words'])}{said}"
+    return f"{_utc(error['at'])}: {unlinked(error['words'])}{said}"
 
 
 def _of_command(content: Mapping[str, Any]) -> list[str]:
@@ -164,3 +166,7 @@ def why_disabled(reason: str) -> str:
     if found := FAILED_TOO_OFTEN.fullmatch(reason):
         return f"It failed {found[1]} times in a row."
     return reason
+
+
+def _utc(at: str) -> str:
+    return f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,25 +1,30 @@
-"""Endpoints disabled, by hand or by their rule, and enabled again."""
+"""Endpoints disabled, by hand or by their rule, enabled again, and archived."""
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef
-from django.db.models.functions import Now
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Coalesce, Now
 
 from organizations import audit
 from organizations.actors import Actor
-from webhooks.endpoints.rows import facts, locked
+from webhooks.endpoints.refusals import Refused
+from webhooks.endpoints.rows import counters_from_zero, facts, locked
 from webhooks.models import Delivery, Endpoint
 from webhooks.rules.verdicts import FailureReason
 from webhooks.signals import Settlement, deliveries_settled
 
-# Locked in the order of their ids, like a batch of results: two of these never wait for each other.
+# Pings go to a disabled endpoint too, and to an archived one no more. Locked in the order of their ids,
+# like a batch of results: two of these never wait for each other.
 FAIL_WAITING = """
 WITH waiting AS (
-    SELECT id FROM webhooks_delivery
-     WHERE endpoint_id = %s AND next_attempt_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE)
+    SELECT d.id FROM webhooks_delivery d JOIN webhooks_endpoint e ON e.id = d.endpoint_id
+     WHERE d.endpoint_id = %s AND d.next_attempt_at IS NOT NULL
+       AND (NOT d.is_ping OR e.archived_at IS NOT NULL)
+     ORDER BY d.id FOR NO KEY UPDATE OF d)
 UPDATE webhooks_delivery d
    SET state = 'failed', next_attempt_at = NULL, failure_reason = %s,
        settled_at = statement_timestamp()
@@ -37,63 +42,80 @@ def disable(actor: Actor, endpoint_id: UUID, reason: str) -> Endpoint:
             before = facts(endpoint)
             settled = disable_locked(endpoint.pk, reason or "Disabled by an owner.")
             endpoint.refresh_from_db()
-            audit.record(
-                actor,
-                "endpoint.disable",
-                endpoint,
-                before=before,
-                after=facts(endpoint),
-            )
+            audit.record(actor, "endpoint.disable", endpoint, before=before, after=facts(endpoint))
             deliveries_settled.send(sender=Delivery, settlements=settled)
     return endpoint
 
 
 def enable(actor: Actor, endpoint_id: UUID) -> Endpoint:
-    """Enable again, by an owner, by hand: counters start from zero and nothing is replayed."""
+    """Enable again, by an owner, by hand: counters start from zero and nothing is replayed.
+
+    Raises Refused for an archived endpoint.
+    """
     actor.require("endpoints:enable")
     with transaction.atomic():
         endpoint = locked(actor, endpoint_id)
+        if endpoint.archived_at:
+            raise Refused("endpoint_archived")
         if not endpoint.enabled:
             before = facts(endpoint)
             Endpoint.objects.filter(pk=endpoint.pk).update(
-                enabled=True, disabled_at=None, disabled_reason="", health_since=Now()
+                enabled=True, disabled_at=None, disabled_reason="", **counters_from_zero()
             )
             endpoint.refresh_from_db()
-            audit.record(
-                actor,
-                "endpoint.enable",
-                endpoint,
-                before=before,
-                after=facts(endpoint),
-            )
+            audit.record(actor, "endpoint.enable", endpoint, before=before, after=facts(endpoint))
     return endpoint
 
 
-def disable_locked(endpoint_id: UUID, reason: str) -> list[Settlement]:
+def archive(actor: Actor, endpoint_id: UUID) -> Endpoint:
+    """Use an endpoint no more, for good: as if disabled, and in no list. Its history stays.
+
+    The default leaves no other in its place: where commands go, a person decides.
+    """
+    actor.require("endpoints:write")
+    with transaction.atomic():
+        endpoint = locked(actor, endpoint_id)
+        if endpoint.archived_at is None:
+            before = facts(endpoint)
+            settled = disable_locked(
+                endpoint.pk, "Archived by an owner.", archived_at=Now(), is_default=False
+            )
+            endpoint.refresh_from_db()
+            audit.record(actor, "endpoint.archive", endpoint, before=before, after=facts(endpoint))
+            deliveries_settled.send(sender=Delivery, settlements=settled)
+    return endpoint
+
+
+def disable_locked(endpoint_id: UUID, reason: str, **also: Any) -> list[Settlement]:
     """Disable an endpoint whose row the transaction has locked; the deliveries that this ended.
 
     The caller sends them on with ``deliveries_settled``, when it has no row left to lock.
     """
     Endpoint.objects.filter(pk=endpoint_id).update(
-        enabled=False, disabled_at=Now(), disabled_reason=reason[:200]
+        enabled=False,
+        disabled_at=Coalesce("disabled_at", Now()),
+        disabled_reason=reason[:200],
+        **also,
     )
     return fail_waiting(endpoint_id)
 
 
 def fail_waiting(endpoint_id: UUID) -> list[Settlement]:
-    """End every delivery that waits at a disabled endpoint."""
+    """End every delivery that waits at a disabled endpoint and that no attempt will follow."""
     with connection.cursor() as cursor:
         cursor.execute(FAIL_WAITING, [endpoint_id, FailureReason.ENDPOINT_DISABLED])
         return [Settlement(*row) for row in cursor.fetchall()]
 
 
 def fail_stranded() -> list[Settlement]:
-    """End deliveries that wait at a disabled endpoint all the same. None should: this is the net
-    under every race, so that nothing waits for ever where no attempt will start.
+    """End deliveries that wait at a disabled endpoint all the same: an event published in the moment in
+    which it was disabled. It is also the net under every other race, so that nothing waits for ever
+    where no attempt will start.
     """
     waiting = Delivery.objects.filter(endpoint=OuterRef("pk"), next_attempt_at__isnull=False)
     # Locked, so that what is dispatched after somebody enables one of them is not taken along.
     stranded = Endpoint.objects.select_for_update(no_key=True).filter(
-        Exists(waiting), enabled=False
+        Exists(waiting.filter(is_ping=False)) | Q(archived_at__isnull=False) & Exists(waiting),
+        enabled=False,
     )
     return [one for endpoint in stranded.order_by("pk") for one in fail_waiting(endpoint.pk)]
