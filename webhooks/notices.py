@@ -22,6 +22,9 @@ def tell_disabled(endpoint_id: UUID, ended: int) -> None:
     """Tell the owners once, in the transaction that disabled it and so ended waiting deliveries."""
     endpoint = Endpoint.objects.get(pk=endpoint_id)
     assert endpoint.disabled_at
+    if endpoint.archived_at:
+        # Somebody is done with it: nothing is to be mended or enabled.
+        return
     content = {
         "name": one_line(endpoint.name, 200),
         "reason": one_line(endpoint.disabled_reason, 200),

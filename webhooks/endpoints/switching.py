@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Now
 
 from organizations import audit
 from organizations.actors import Actor
+from webhooks import notices
 from webhooks.endpoints.refusals import Refused
 from webhooks.endpoints.rows import counters_from_zero, facts, locked
 from webhooks.models import Delivery, Endpoint
@@ -97,7 +98,9 @@ def disable_locked(endpoint_id: UUID, reason: str, **also: Any) -> list[Settleme
         disabled_reason=reason[:200],
         **also,
     )
-    return fail_waiting(endpoint_id)
+    settled = fail_waiting(endpoint_id)
+    notices.tell_disabled(endpoint_id, ended=len(settled))
+    return settled
 
 
 def fail_waiting(endpoint_id: UUID) -> list[Settlement]:
