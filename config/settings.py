@@ -7,6 +7,7 @@ silent default.
 from __future__ import annotations
 
 import ipaddress
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import secrets_file
 from config.database import EmbeddedPostgres
+from config.mail_server import MailServer
+from config.mail_server import parse as parse_mail_server
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -46,6 +49,27 @@ def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, 
         )
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be a list of networks (CIDR): {error}.") from None
+
+
+def mail_server(name: str) -> MailServer:
+    """The mail server whose address the variable holds; one without a host when it is not set."""
+    text = env.str(name, default="")
+    try:
+        return parse_mail_server(text) if text else MailServer()
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not a mail server's address: {error}.") from None
+
+
+def mail_address(name: str, default: str) -> str:
+    """One address that mail may come from, with or without a name before it."""
+    text = env.str(name, default=default)
+    _, address = parseaddr(text)
+    local, _, domain = address.rpartition("@")
+    if not (local and domain) or not text.isprintable():
+        raise ImproperlyConfigured(
+            f"{name} must be an address such as Console <console@example.com>."
+        )
+    return text
 
 
 # --- Where things are ---------------------------------------------------------------------------
@@ -202,6 +226,22 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 
+# --- Mail ---------------------------------------------------------------------------------------
+
+MAIL_SERVER = mail_server("EMAIL_URL")
+EMAIL_BACKEND = (
+    "organizations.notices.transport.SmtpBackend"
+    if MAIL_SERVER.host
+    else "organizations.notices.transport.PageBackend"
+)
+EMAIL_HOST, EMAIL_PORT = MAIL_SERVER.host, MAIL_SERVER.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = MAIL_SERVER.user, MAIL_SERVER.password
+EMAIL_USE_TLS = MAIL_SERVER.scheme == "smtp+tls"
+EMAIL_USE_SSL = MAIL_SERVER.scheme == "smtp+ssl"
+# One wait for the mail server, seconds; a whole mail has a deadline of its own.
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = mail_address("DEFAULT_FROM_EMAIL", "Command console <console@localhost>")
+
 # --- Security -----------------------------------------------------------------------------------
 
 HTTPS = CONSOLE_URL.startswith("https://")
@@ -296,6 +336,7 @@ CLOCK_TICKS: dict[str, float] = {
     "commands.tasks.sweep_ack_deadlines": 0.5,
     "webhooks.engine.tasks.sweep_leases": 1.0,
     "webhooks.engine.tasks.beat": 1.0,
+    "organizations.tasks.send_notices": 2.0,
 }
 
 # --- Logs ---------------------------------------------------------------------------------------
