@@ -18,6 +18,7 @@ from config import secrets_file
 from config.database import EmbeddedPostgres
 from config.mail_server import MailServer
 from config.mail_server import parse as parse_mail_server
+from webhooks.rules import policies
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -49,6 +50,16 @@ def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, 
         )
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be a list of networks (CIDR): {error}.") from None
+
+
+def delivery_policies(name: str) -> dict[str, policies.Policy]:
+    """Policies as JSON by name, such as ``{"fast": {"waitsS": [0, 1, 2], "stopsOnRefusal": true,
+    "disableRule": {"kind": "attempts_in_a_row", "count": 20}}}``.
+    """
+    try:
+        return policies.parse(env.str(name, default="") or "{}")
+    except policies.PolicyRefused as refusal:
+        raise ImproperlyConfigured(f"{name}: {refusal}") from None
 
 
 def mail_server(name: str) -> MailServer:
@@ -297,6 +308,8 @@ ENDPOINT_ALLOW_HTTP = switch("ENDPOINT_ALLOW_HTTP")
 ENDPOINT_ALLOWED_NETWORKS = networks("ENDPOINT_ALLOWED_NETWORKS")
 # A CA bundle to trust instead of certifi's, for private receivers.
 ENDPOINT_CA_BUNDLE = env.str("ENDPOINT_CA_BUNDLE", default="")
+# Policies that endpoints may choose besides the three presets.
+DELIVERY_POLICIES = delivery_policies("DELIVERY_POLICIES")
 # Attempts in flight at one endpoint at most: a receiver that hangs holds this many threads, not all.
 ENDPOINT_MAX_IN_FLIGHT = integer("ENDPOINT_MAX_IN_FLIGHT", 8, 1, 1000)
 # The same for an endpoint that has not answered yet, or not the last time. Two, so that one attempt that

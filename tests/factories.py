@@ -32,7 +32,6 @@ from webhooks.engine import claims, recorder
 from webhooks.engine.claims import Claimed
 from webhooks.engine.recorder import Outcome
 from webhooks.models import Attempt, Delivery, Endpoint
-from webhooks.rules.policies import POLICIES
 from webhooks.rules.verdicts import Verdict, verdict_on_error, verdict_on_status
 
 WORKER = "a worker of the tests"
@@ -179,13 +178,13 @@ def answer(
     attempt: Claimed, status: int, *, finished_at: datetime | None = None, **facts: Any
 ) -> Outcome:
     """The outcome of an attempt that the receiver answered, judged by the delivery's policy."""
-    verdict = verdict_on_status(POLICIES[attempt.policy], status)
+    verdict = verdict_on_status(attempt.policy, status)
     return outcome(attempt, verdict, finished_at, status_code=status, **facts)
 
 
 def no_answer(attempt: Claimed, error_kind: str, *, finished_at: datetime | None = None) -> Outcome:
     """The outcome of an attempt without a status line."""
-    verdict = verdict_on_error(POLICIES[attempt.policy], error_kind)
+    verdict = verdict_on_error(attempt.policy, error_kind)
     return outcome(attempt, verdict, finished_at, error_kind=error_kind, error=f"{error_kind}.")
 
 

@@ -7,7 +7,9 @@ from uuid import UUID
 from django.db import connection
 from django.db.models.functions import Now
 
+from webhooks import policies
 from webhooks.models import Delivery, Endpoint, Event
+from webhooks.rules.policies import PING
 
 # The channel on which PostgreSQL wakes the engine when the transaction commits.
 DUE_CHANNEL = "webhooks_due"
@@ -35,7 +37,7 @@ def send_to(
         event=event,
         command_id=command_id,
         is_ping=is_ping,
-        policy=endpoint.policy,
+        **policies.kept(PING if is_ping else endpoint.schedule),
         next_attempt_at=Now(),
     )
     wake_engine()

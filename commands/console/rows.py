@@ -14,7 +14,7 @@ from commands.queries import Filters
 from commands.rules.states import State
 from organizations.console.responses import revision_of
 from organizations.models import Organization
-from webhooks.rules.policies import POLICIES
+from webhooks.policies import of_delivery
 
 PAGE_SIZE = 50
 # "99+ new" says as much as the number would, and costs as little however many came.
@@ -32,6 +32,7 @@ FIELDS = (
     "dataset__name",
     "dataset__experiment__name",
     "delivery__policy",
+    "delivery__policy_terms",
     "delivery__attempts",
     "delivery__next_attempt_at",
     "delivery__lease_until",
@@ -59,8 +60,10 @@ class Row:
     @property
     def attempts(self) -> str:
         """Made of planned, such as ``2/5``; empty before a dispatch."""
-        policy = POLICIES.get(self.facts["delivery__policy"] or "")
-        return f"{self.facts['delivery__attempts']}/{policy.attempts}" if policy else ""
+        if self.facts["delivery__policy"] is None:
+            return ""
+        policy = of_delivery(self.facts["delivery__policy"], self.facts["delivery__policy_terms"])
+        return f"{self.facts['delivery__attempts']}/{policy.attempts}"
 
 
 @dataclass(frozen=True)

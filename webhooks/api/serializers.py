@@ -19,7 +19,8 @@ from organizations.api.fields import (
 from organizations.api.inputs import Input
 from organizations.api.paging import PageQuery
 from webhooks.models import Attempt, Endpoint
-from webhooks.rules.policies import EVENT, POLICIES
+from webhooks.policies import POLICIES
+from webhooks.rules.policies import EVENT
 from webhooks.rules.verdicts import ErrorKind, Verdict
 
 

@@ -6,7 +6,8 @@ from django import forms
 
 from organizations.console.fields import ConsoleForm, OnceForm
 from webhooks.console.rows import schedule_in_words
-from webhooks.rules.policies import COMMAND, POLICIES
+from webhooks.policies import POLICIES
+from webhooks.rules.policies import COMMAND
 
 
 class EndpointForm(OnceForm):

@@ -97,7 +97,7 @@ class AttemptPage:
 def endpoint_rows(organization: Organization) -> list[EndpointRow]:
     """The organization's endpoints: those that receive commands first, then by name."""
     found = list(
-        Endpoint.objects.filter(organization=organization).order_by(
+        Endpoint.objects.filter(organization=organization, archived_at=None).order_by(
             "-is_default", "-receives_commands", "name", "pk"
         )
     )

@@ -16,8 +16,8 @@ from webhooks import endpoints as service
 from webhooks.console import rows
 from webhooks.console.forms import DisableForm, EndpointForm
 from webhooks.endpoints import NewEndpoint
+from webhooks.policies import POLICIES
 from webhooks.rules.addresses import UrlNotAllowed
-from webhooks.rules.policies import POLICIES
 
 confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 

@@ -1,11 +1,13 @@
-"""Endpoints from the outside: registered, edited, disabled, enabled, and their health.
+"""Endpoints from the outside: registered, edited, disabled, enabled, archived, and their health.
 
 Whoever changes an endpoint, in the API, the console, the admin or the engine, calls what is named here.
 """
 
-from webhooks.endpoints.health import STRIP, health_of
+from webhooks.endpoints.health import STRIP, Figures, figures_of, health_of
+from webhooks.endpoints.refusals import FieldRefused, Refused
 from webhooks.endpoints.registering import Created, NewEndpoint, create, edit, for_commands
 from webhooks.endpoints.switching import (
+    archive,
     disable,
     disable_locked,
     enable,
@@ -17,9 +19,13 @@ from webhooks.endpoints.targets import address_policy, allowed_target
 __all__ = [
     "STRIP",
     "Created",
+    "FieldRefused",
+    "Figures",
     "NewEndpoint",
+    "Refused",
     "address_policy",
     "allowed_target",
+    "archive",
     "create",
     "disable",
     "disable_locked",
@@ -27,6 +33,7 @@ __all__ = [
     "enable",
     "fail_stranded",
     "fail_waiting",
+    "figures_of",
     "for_commands",
     "health_of",
 ]

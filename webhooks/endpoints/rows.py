@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce, Now
+
 from organizations.actors import Actor
-from webhooks.models import Endpoint
+from webhooks.models import Attempt, Endpoint
 
 
 def locked(actor: Actor, endpoint_id: UUID) -> Endpoint:
@@ -18,16 +21,33 @@ def locked(actor: Actor, endpoint_id: UUID) -> Endpoint:
     )
 
 
+def take_turns(actor: Actor) -> None:
+    """Make those wait who register or edit endpoints of the organization at the same time: which is the
+    default depends on all of them. Comes before any endpoint is locked.
+    """
+    organizations = type(actor.organization).objects.select_for_update(no_key=True)
+    organizations.get(pk=actor.organization.pk)
+
+
+def counters_from_zero() -> dict[str, Any]:
+    """The fields that make every attempt so far count for no rule, those on the wire too."""
+    newest = Attempt.objects.filter(endpoint=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    return {"health_since": Now(), "health_after": Coalesce(Subquery(newest), 0)}
+
+
 def facts(endpoint: Endpoint) -> dict[str, Any]:
-    """What the audit trail keeps of an endpoint."""
+    """What the audit trail keeps of an endpoint. Of its headers the names: values may be credentials."""
     return {
         "name": endpoint.name,
         "url": endpoint.url,
         "policy": endpoint.policy,
         "receivesCommands": endpoint.receives_commands,
+        "isDefault": endpoint.is_default,
         "eventTypes": endpoint.event_types,
         "description": endpoint.description,
+        "headers": endpoint.header_names,
         "maxInFlight": endpoint.max_in_flight,
         "enabled": endpoint.enabled,
         "disabledReason": endpoint.disabled_reason,
+        "archived": endpoint.archived_at is not None,
     }

@@ -13,7 +13,7 @@ from webhooks.engine.claims import Claimed
 from webhooks.engine.recorder import Outcome
 from webhooks.engine.sender import Answer, Outgoing, Sender
 from webhooks.rules import signing
-from webhooks.rules.policies import POLICIES
+from webhooks.rules.policies import Policy
 from webhooks.rules.verdicts import Verdict, verdict_on_error, verdict_on_status
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def _too_old(claimed: Claimed) -> bool:
 
 
 def _outgoing(claimed: Claimed) -> Outgoing:
-    headers = signing.signature_headers(
+    signature = signing.signature_headers(
         message_id=f"msg_{claimed.event_id.hex}",
         timestamp=int(time.time()),
         body=claimed.body,
@@ -54,7 +54,9 @@ def _outgoing(claimed: Claimed) -> Outgoing:
         event_type=claimed.event_type,
         attempt=claimed.number,
     )
-    return Outgoing(url=claimed.url, headers=headers, body=claimed.body)
+    own = secrets.decrypt_headers(claimed.headers_ciphertext)
+    hops = {} if claimed.hops is None else {"X-Webhook-Hops": str(claimed.hops)}
+    return Outgoing(url=claimed.url, headers={**own, **signature, **hops}, body=claimed.body)
 
 
 def _judged(claimed: Claimed, answer: Answer) -> Outcome:
@@ -80,8 +82,7 @@ def _judged(claimed: Claimed, answer: Answer) -> Outcome:
     )
 
 
-def _verdict(policy_name: str, answer: Answer) -> Verdict:
-    policy = POLICIES[policy_name]
+def _verdict(policy: Policy, answer: Answer) -> Verdict:
     if answer.status_code is not None:
         return verdict_on_status(policy, answer.status_code)
     return verdict_on_error(policy, answer.error_kind or "")

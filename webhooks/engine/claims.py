@@ -1,7 +1,8 @@
 """The SQL that takes due deliveries. The only place where an attempt begins.
 
-Contract of ``claim``: each returned delivery was pending, due, and of an enabled endpoint; it now has
-a lease and its attempt row, committed before anybody sends a byte. No two callers get the same one.
+Contract of ``claim``: each returned delivery was pending, due, and of an enabled endpoint (a ping: of any
+that is not archived); it now has a lease and its attempt row, committed before anybody sends a byte. No
+two callers get the same one.
 Endpoints take turns: whoever has fewer attempts in flight comes first, also across claims, so a backlog
 delays only itself. An endpoint has at most ``max_in_flight`` of them, and it earns that by answering:
 one that has never answered, or gave no answer the last time, gets few at a time. So a receiver that
@@ -13,10 +14,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+
+from webhooks.policies import started_with
+from webhooks.rules.policies import Policy
 
 # Claims take turns (advisory lock), otherwise two of them would each count the attempts in flight
 # before either added to them. A claim takes a millisecond or two, so the turns cost nothing.
@@ -35,7 +40,7 @@ WITH RECURSIVE candidate AS (
       FROM candidate WHERE candidate.endpoint_id IS NOT NULL
 ),
 open AS (
-    SELECT e.id AS endpoint_id, flying.count AS in_flight,
+    SELECT e.id AS endpoint_id, e.enabled, flying.count AS in_flight,
            least(coalesce(e.max_in_flight, %(max_in_flight)s),
                  CASE WHEN last.answered THEN NULL ELSE %(unproven)s END)
            - flying.count AS room
@@ -47,7 +52,7 @@ open AS (
      CROSS JOIN LATERAL (
         SELECT count(*) FROM webhooks_delivery d
          WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) flying
-     WHERE e.enabled
+     WHERE e.archived_at IS NULL
 ),
 due AS (
     SELECT d.id, d.next_attempt_at, open.in_flight
@@ -55,6 +60,7 @@ due AS (
       FROM open CROSS JOIN LATERAL (
         SELECT id, next_attempt_at FROM webhooks_delivery
          WHERE endpoint_id = open.endpoint_id AND next_attempt_at <= statement_timestamp()
+           AND (open.enabled OR is_ping)
          ORDER BY next_attempt_at
          LIMIT greatest(least(open.room, %(limit)s), 0)
            FOR NO KEY UPDATE SKIP LOCKED) d
@@ -67,7 +73,7 @@ leased AS (
        SET next_attempt_at = NULL, attempts = d.attempts + 1,
            lease_until = statement_timestamp() + make_interval(secs => %(lease_s)s)
       FROM taken WHERE d.id = taken.id
-    RETURNING d.id, d.endpoint_id, d.event_id, d.command_id, d.policy, d.attempts, taken.due_at
+    RETURNING d.id, d.endpoint_id, d.event_id, d.policy, d.policy_terms, d.attempts, taken.due_at
 ),
 attempt AS (
     INSERT INTO webhooks_attempt (delivery_id, endpoint_id, number, worker, due_at, claimed_at,
@@ -77,12 +83,13 @@ attempt AS (
            '', '', '', ''::bytea, false, '', '' FROM leased
     RETURNING id, delivery_id, claimed_at
 )
-SELECT attempt.id, leased.id, leased.endpoint_id, leased.policy, leased.attempts,
+SELECT attempt.id, leased.id, leased.endpoint_id, leased.policy, leased.policy_terms, leased.attempts,
        attempt.claimed_at, event.id, event.type, endpoint.url, event.body,
        ARRAY(SELECT s.ciphertext FROM webhooks_endpointsecret s
               WHERE s.endpoint_id = endpoint.id
                 AND (s.expires_at IS NULL OR s.expires_at > statement_timestamp())
-              ORDER BY s.created_at DESC, s.id DESC)
+              ORDER BY s.created_at DESC, s.id DESC),
+       endpoint.headers_ciphertext, CASE WHEN event.published THEN event.hops END
   FROM leased
   JOIN attempt ON attempt.delivery_id = leased.id
   JOIN webhooks_event event ON event.id = leased.event_id
@@ -92,7 +99,7 @@ SELECT attempt.id, leased.id, leased.endpoint_id, leased.policy, leased.attempts
 
 # Deliveries whose worker has not recorded by the end of its lease, with their open attempts.
 EXPIRED = """
-SELECT a.id, d.id, d.endpoint_id, a.number, d.policy, statement_timestamp()
+SELECT a.id, d.id, d.endpoint_id, d.policy, d.policy_terms, a.number, statement_timestamp()
   FROM webhooks_delivery d
   JOIN webhooks_attempt a ON a.delivery_id = d.id AND a.number = d.attempts
  WHERE d.lease_until < statement_timestamp()
@@ -126,7 +133,7 @@ class Claimed:
     attempt_id: int
     delivery_id: UUID
     endpoint_id: UUID
-    policy: str
+    policy: Policy
     number: int
     claimed_at: datetime
     event_id: UUID
@@ -134,6 +141,8 @@ class Claimed:
     url: str
     body: bytes
     secret_ciphertexts: list[str]
+    headers_ciphertext: str
+    hops: int | None  # of a published event
 
 
 @dataclass(frozen=True)
@@ -143,8 +152,8 @@ class Expired:
     attempt_id: int
     delivery_id: UUID
     endpoint_id: UUID
+    policy: Policy
     number: int
-    policy: str
     noticed_at: datetime
 
 
@@ -162,14 +171,36 @@ def claim(limit: int, worker: str) -> list[Claimed]:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
         claimed_monotonic = time.monotonic()
         cursor.execute(CLAIM, parameters)
-        return [Claimed(claimed_monotonic, *row) for row in cursor.fetchall()]
+        return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in cursor.fetchall()]
 
 
 def expired(limit: int) -> list[Expired]:
     """Attempts in flight whose lease has run out, the oldest first. Takes no locks."""
     with connection.cursor() as cursor:
         cursor.execute(EXPIRED, {"limit": limit})
-        return [Expired(*row) for row in cursor.fetchall()]
+        return [Expired(*_with_policy(*row)) for row in cursor.fetchall()]
+
+
+def _with_policy(
+    attempt_id: int,
+    delivery_id: UUID,
+    endpoint_id: UUID,
+    policy: str,
+    terms: str | None,
+    *rest: Any,
+) -> tuple[Any, ...]:
+    """The row with the policy that the delivery started with in the place of its name and terms."""
+    return attempt_id, delivery_id, endpoint_id, started_with(policy, terms), *rest
+
+
+def hold() -> None:
+    """Let claims under way end, and no other begin before this transaction ends. What it changes of an
+    endpoint then holds for every attempt that begins after it.
+
+    Call it last: it holds up every worker.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
 
 
 def release_orphans() -> int:

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from webhooks import endpoints
 from webhooks.models import Delivery, Endpoint
-from webhooks.rules.policies import POLICIES
+from webhooks.rules.policies import PING, Policy
 from webhooks.rules.verdicts import (
     Delivered,
     Failed,
@@ -79,7 +79,7 @@ class Outcome:
     attempt_id: int
     delivery_id: UUID
     endpoint_id: UUID
-    policy: str
+    policy: Policy
     number: int
     verdict: Verdict
     finished_at: datetime
@@ -118,9 +118,7 @@ def record(outcomes: Sequence[Outcome]) -> int:
         ours = [o for o in outcomes if o.attempt_id in closed]
         _move_deliveries(ours, following)
         settled = _settlements(ours, following, held)
-        settled += _judge(
-            {o.endpoint_id for o in ours if o.verdict in (Verdict.RETRY, Verdict.FAIL)}
-        )
+        settled += _judge({o.endpoint_id for o in ours if _counts(o)})
         if settled:
             deliveries_settled.send(sender=Delivery, settlements=settled)
     if len(closed) < len(outcomes):
@@ -149,7 +147,7 @@ def _follow(outcome: Outcome, held: _Held) -> Next | None:
     if held.state != Delivery.State.PENDING:
         return None
     return what_follows(
-        POLICIES[outcome.policy],
+        outcome.policy,
         outcome.number,
         outcome.verdict,
         outcome.finished_at,
@@ -213,6 +211,11 @@ def _settlements(
         for o in outcomes
         if isinstance(following[o.attempt_id], Delivered | Failed)
     ]
+
+
+def _counts(outcome: Outcome) -> bool:
+    """Whether it is a failure that says something about the endpoint."""
+    return outcome.verdict in (Verdict.RETRY, Verdict.FAIL) and outcome.policy != PING
 
 
 def _judge(endpoint_ids: set[UUID]) -> list[Settlement]:

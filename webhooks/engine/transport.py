@@ -171,7 +171,7 @@ class Connection:
             if _ILLEGAL_IN_HEADER.search(value):
                 raise ValueError(f"The header {name} has a line break in its value.")
             lines.append(f"{name}: {value}")
-        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        head = "\r\n".join([*lines, "", ""]).encode()
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
             self.sock.sendall(head + body)
 

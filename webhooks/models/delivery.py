@@ -11,7 +11,8 @@ from organizations.ids import new_id
 from organizations.models import Organization
 from webhooks.models.endpoint import Endpoint
 from webhooks.models.event import Event
-from webhooks.rules.policies import POLICIES, Policy
+from webhooks.policies import of_delivery
+from webhooks.rules.policies import Policy
 from webhooks.rules.verdicts import Verdict
 
 DELIVERY_TRANSITIONS = (
@@ -50,6 +51,9 @@ class Delivery(models.Model):
     command_id = models.UUIDField(null=True, editable=False)
     is_ping = models.BooleanField(default=False, help_text="A test: counts for no rule.")
     policy = models.CharField(max_length=32, help_text="The policy it started with.")
+    policy_terms = models.JSONField(
+        null=True, help_text="Of a policy from the settings: what it said then."
+    )
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     attempts = models.PositiveSmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField(null=True)
@@ -119,6 +123,7 @@ class Delivery(models.Model):
                 "command_id",
                 "is_ping",
                 "policy",
+                "policy_terms",
                 "created_at",
             ),
             guards.frozen_once_set("settled_at"),
@@ -131,7 +136,7 @@ class Delivery(models.Model):
     @property
     def schedule(self) -> Policy:
         """The policy this delivery started with."""
-        return POLICIES[self.policy]
+        return of_delivery(self.policy, self.policy_terms)
 
 
 class Attempt(models.Model):

@@ -10,7 +10,8 @@ from django.db.models.functions import Now
 from organizations import guards
 from organizations.ids import new_id
 from organizations.models import Organization
-from webhooks.rules.policies import POLICIES, Policy
+from webhooks.policies import of_endpoint
+from webhooks.rules.policies import Policy
 
 
 class Endpoint(models.Model):
@@ -25,7 +26,7 @@ class Endpoint(models.Model):
     )
     name = models.CharField(max_length=200)
     url = models.CharField("URL", max_length=2048)
-    policy = models.CharField(max_length=32, choices=[(name, name) for name in POLICIES])
+    policy = models.CharField(max_length=32)
     receives_commands = models.BooleanField(default=False)
     is_default = models.BooleanField(
         default=False, help_text="Takes the commands of datasets that name no endpoint."
@@ -37,11 +38,25 @@ class Endpoint(models.Model):
         blank=True,
         help_text="Attempts in flight at once at most; empty means the console's setting.",
     )
+    header_names = ArrayField(
+        models.CharField(max_length=100),
+        default=list,
+        blank=True,
+        editable=False,
+        help_text="Headers that the owner has sent along.",
+    )
+    headers_ciphertext = models.TextField(default="", blank=True, editable=False)
     enabled = models.BooleanField(default=True)
     disabled_at = models.DateTimeField(null=True, blank=True)
     disabled_reason = models.CharField(max_length=200, blank=True)
     health_since = models.DateTimeField(
         db_default=Now(), help_text="Outcomes before this count for no rule."
+    )
+    # The same as the id of an attempt, so that health is read from the end of an index and never through
+    # what came before. An attempt that was on the wire then is not counted either.
+    health_after = models.BigIntegerField(default=0, editable=False)
+    archived_at = models.DateTimeField(
+        null=True, blank=True, help_text="Not used any more, for good; its history stays."
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -65,9 +80,14 @@ class Endpoint(models.Model):
                 condition=Q(enabled=True) | Q(disabled_at__isnull=False),
                 name="disabled_endpoint_says_since_when",
             ),
+            models.CheckConstraint(
+                condition=Q(archived_at__isnull=True) | Q(enabled=False, is_default=False),
+                name="archived_endpoint_is_not_used",
+            ),
         ]
         triggers = [
             guards.frozen("id", "organization", "created_at"),
+            guards.frozen_once_set("archived_at"),
             *guards.never_deleted(),
         ]
 
@@ -77,7 +97,7 @@ class Endpoint(models.Model):
     @property
     def schedule(self) -> Policy:
         """The policy that new deliveries to this endpoint start with."""
-        return POLICIES[self.policy]
+        return of_endpoint(self.policy, self.receives_commands)
 
 
 class EndpointSecret(models.Model):

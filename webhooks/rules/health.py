@@ -17,7 +17,7 @@ from webhooks.rules.policies import DisableRule
 class Health:
     """How an endpoint does under its rule.
 
-    ``recent_outcomes`` are "delivered" or "failed", newest first, at most as many as the caller read.
+    ``recent_outcomes`` are "delivered" or "failed", newest first, the last few of them.
     """
 
     recent_outcomes: tuple[str, ...]
@@ -29,11 +29,13 @@ class Health:
         return self.failures_until_disabled == 0
 
 
-def judge(rule: DisableRule, successes: Sequence[bool]) -> Health:
-    """Apply the rule to the outcomes of what it counts (attempts or deliveries), newest first."""
+def judge(rule: DisableRule, successes: Sequence[bool], shown: int | None = None) -> Health:
+    """Apply the rule to the outcomes of what it counts (attempts or deliveries), newest first, and keep
+    ``shown`` of them (all, unless said) for people to look at.
+    """
     failures = sum(1 for _ in itertools.takewhile(lambda success: not success, successes))
     return Health(
-        recent_outcomes=tuple("delivered" if success else "failed" for success in successes),
+        recent_outcomes=tuple("delivered" if one else "failed" for one in successes[:shown]),
         consecutive_failures=failures,
         failures_until_disabled=max(rule.count - failures, 0),
     )

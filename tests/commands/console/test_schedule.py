@@ -10,7 +10,7 @@ import pytest
 
 from commands.console import schedule
 from commands.console.schedule import Facts, Made
-from webhooks.rules.policies import COMMAND, EVENT, POLICIES, TELEMETRY, Policy
+from webhooks.rules.policies import COMMAND, EVENT, PRESETS, TELEMETRY, Policy
 
 DISPATCHED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def facts(policy: Policy = COMMAND) -> Facts:
     )
 
 
-@pytest.mark.parametrize("policy", POLICIES.values())
+@pytest.mark.parametrize("policy", PRESETS.values())
 def test_attempts_stand_in_their_order_and_apart_from_each_other(policy: Policy) -> None:
     places = [marker.x for marker in schedule.draw(facts(policy)).markers]
     assert len(places) == policy.attempts

@@ -12,7 +12,7 @@ from tests.factories import RECEIVER_URL, Scene, fail_with, fresh
 from tests.organizations.api.client import Api, content, problem
 from webhooks import secrets
 from webhooks.models import Endpoint
-from webhooks.rules.policies import POLICIES
+from webhooks.policies import POLICIES
 
 FIELDS = {
     "id",

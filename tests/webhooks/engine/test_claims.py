@@ -15,6 +15,7 @@ from tests.factories import WORKER, Scene, delivery_of, new_scene, record
 from webhooks import endpoints, secrets
 from webhooks.engine import claims
 from webhooks.models import Attempt, Delivery, Endpoint, EndpointSecret
+from webhooks.rules.policies import COMMAND
 
 UNPROVEN = 2
 
@@ -55,7 +56,7 @@ def test_a_claim_brings_all_that_the_sender_needs(scene: Scene) -> None:
     assert claimed.event_type == "test.event"
     assert claimed.body == b'{"x": 1.10}'
     assert claimed.url == scene.endpoint.url
-    assert claimed.policy == "command"
+    assert claimed.policy == COMMAND
     [ciphertext] = claimed.secret_ciphertexts
     assert secrets.decrypt(ciphertext).startswith("whsec_")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhooks.rules.policies import COMMAND, EVENT, POLICIES, TELEMETRY, Policy
+from webhooks.rules.policies import COMMAND, EVENT, PRESETS, TELEMETRY, Policy
 
 CONTRACT: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "data" / "vectors.json").read_text()
@@ -17,13 +17,13 @@ EACH = pytest.mark.parametrize("name", CONTRACT)
 
 
 def test_the_policies_are_those_of_the_contract() -> None:
-    assert POLICIES == {"command": COMMAND, "telemetry": TELEMETRY, "event": EVENT}
-    assert POLICIES.keys() == CONTRACT.keys()
+    assert PRESETS == {"command": COMMAND, "telemetry": TELEMETRY, "event": EVENT}
+    assert PRESETS.keys() == CONTRACT.keys()
 
 
 @EACH
 def test_a_schedule_is_that_of_the_contract(name: str) -> None:
-    policy, promised = POLICIES[name], CONTRACT[name]
+    policy, promised = PRESETS[name], CONTRACT[name]
 
     assert policy.name == name
     assert policy.attempts == promised["attempts"]
@@ -33,7 +33,7 @@ def test_a_schedule_is_that_of_the_contract(name: str) -> None:
 
 @EACH
 def test_a_disable_rule_is_that_of_the_contract(name: str) -> None:
-    rule = POLICIES[name].disable_rule
+    rule = PRESETS[name].disable_rule
 
     assert {"kind": rule.kind, "count": rule.count} == CONTRACT[name]["disable_rule"]
 
@@ -47,7 +47,7 @@ def test_a_schedule_spans_what_is_promised(policy: Policy, span_s: int) -> None:
 
 @EACH
 def test_each_wait_follows_the_attempt_before_and_none_the_last(name: str) -> None:
-    policy = POLICIES[name]
+    policy = PRESETS[name]
 
     waits = [policy.wait_after(number) for number in range(1, policy.attempts + 1)]
 
@@ -56,7 +56,7 @@ def test_each_wait_follows_the_attempt_before_and_none_the_last(name: str) -> No
 
 @EACH
 def test_no_attempt_follows_one_that_was_too_many(name: str) -> None:
-    policy = POLICIES[name]
+    policy = PRESETS[name]
 
     assert policy.wait_after(policy.attempts + 1) is None
     assert policy.wait_after(99) is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhooks.rules.policies import COMMAND, EVENT, POLICIES
+from webhooks.rules.policies import COMMAND, EVENT, PRESETS
 from webhooks.rules.verdicts import (
     Delivered,
     ErrorKind,
@@ -35,27 +35,27 @@ ON_ERROR = [(r["policy"], r["error"], VERDICTS[r["verdict"]]) for r in TABLE if 
 
 
 def test_the_table_has_every_policy_and_every_kind_of_error() -> None:
-    assert {policy for policy, _, _ in ON_STATUS} == POLICIES.keys()
+    assert {policy for policy, _, _ in ON_STATUS} == PRESETS.keys()
     assert {(policy, kind) for policy, kind, _ in ON_ERROR} == {
-        (policy, kind.value) for policy in POLICIES for kind in ErrorKind
+        (policy, kind.value) for policy in PRESETS for kind in ErrorKind
     }
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", PRESETS)
 def test_a_status_is_judged_as_in_the_contract(policy: str) -> None:
-    judged = [(p, s, verdict_on_status(POLICIES[p], s)) for p, s, _ in ON_STATUS if p == policy]
+    judged = [(p, s, verdict_on_status(PRESETS[p], s)) for p, s, _ in ON_STATUS if p == policy]
 
     assert judged == [row for row in ON_STATUS if row[0] == policy]
 
 
 @pytest.mark.parametrize(("policy", "error", "verdict"), ON_ERROR)
 def test_an_error_is_judged_as_in_the_contract(policy: str, error: str, verdict: Verdict) -> None:
-    assert verdict_on_error(POLICIES[policy], error) == verdict
+    assert verdict_on_error(PRESETS[policy], error) == verdict
 
 
-@given(policy=st.sampled_from(list(POLICIES)), status=st.integers(100, 999))
+@given(policy=st.sampled_from(list(PRESETS)), status=st.integers(100, 999))
 def test_only_a_2xx_delivers_and_an_event_is_never_refused(policy: str, status: int) -> None:
-    verdict = verdict_on_status(POLICIES[policy], status)
+    verdict = verdict_on_status(PRESETS[policy], status)
 
     assert (verdict == Verdict.DELIVERED) == (200 <= status <= 299)
     assert verdict != Verdict.LOST
@@ -97,7 +97,7 @@ def test_what_follows_an_attempt(
 
 
 @given(
-    policy=st.sampled_from(list(POLICIES.values())),
+    policy=st.sampled_from(list(PRESETS.values())),
     number=st.integers(1, 20),
     verdict=st.sampled_from([Verdict.RETRY, Verdict.LOST]),
 )
