@@ -1,0 +1,78 @@
+"""One run of the benchmarks: its sizes, and what the measures share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.benchmarks import load
+from tests.benchmarks.progress import Progress
+from tests.benchmarks.stage import Arena, Stage
+
+# Deliveries before anything counts: connections are open, caches warm, plans made.
+WARM_UP = 300
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured. Counts are deliveries unless they say otherwise."""
+
+    rounds: int = 3
+    burst: int = 6_000
+    idle_dispatches: int = 200
+    loaded_dispatches: int = 250
+    stream_s: float = 20.0
+    dead_backlog: int = 5_000
+    isolated_dispatches: int = 250
+    history: tuple[int, ...] = (10_000, 100_000)
+    waiting: int = 100_000
+    compared_rounds: int = 3
+    compared_burst: int = 4_000
+    memory: int = 50_000
+    flooded: int = 100
+    workers: tuple[int, ...] = (1, 2, 4)
+
+
+FULL = Sizes(history=(10_000, 100_000, 1_000_000))
+QUICK = Sizes(
+    rounds=2,
+    burst=1_000,
+    idle_dispatches=40,
+    loaded_dispatches=60,
+    stream_s=4.0,
+    isolated_dispatches=60,
+    history=(10_000,),
+    waiting=10_000,
+    compared_rounds=2,
+    compared_burst=700,
+    memory=5_000,
+    flooded=50,
+)
+
+
+@dataclass
+class Run:
+    """What a measure gets."""
+
+    stage: Stage
+    sizes: Sizes
+    progress: Progress
+    # Deliveries a second, once it is known.
+    throughput: float | None = field(default=None)
+
+    @contextlib.contextmanager
+    def arena(self, *, clusters: int = 1, **settings: object) -> Iterator[Arena]:
+        """An arena whose workers are warm."""
+        with self.stage.arena(clusters=clusters, **settings) as arena:
+            load.burst(arena, arena.scene.healthy, WARM_UP)
+            arena.receiver.reset()
+            yield arena
+
+    def half_of_throughput(self, arena: Arena) -> float:
+        """Deliveries a second that leave half of the engine free."""
+        if self.throughput is None:
+            self.progress.show("how fast is it at all?")
+            self.throughput = load.burst(arena, arena.scene.healthy, self.sizes.burst).per_second
+            arena.receiver.reset()
+        return self.throughput / 2
