@@ -88,10 +88,17 @@ class Command(models.Model):
     name = models.CharField(max_length=200)
     parameters = models.TextField(help_text="Canonical JSON text.")
     state = models.CharField(max_length=16, choices=STATE_CHOICES, default=State.LOGGED)
-    issued_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    # A command changes its state a few times, and each change writes every index: only what a page
+    # or the engine looks up has one.
+    issued_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
     issued_at = models.DateTimeField(db_default=Now(), editable=False)
     reissue_of = models.ForeignKey(
-        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="reissues"
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="reissues",
+        db_index=False,
     )
     # Why the last dispatch was refused, while it is still logged.
     dispatch_refusal = models.CharField(max_length=32, blank=True)
@@ -109,15 +116,23 @@ class Command(models.Model):
     settled_at = models.DateTimeField(null=True)
     failure_reason = models.CharField(max_length=32, blank=True)
     retracted_by = models.ForeignKey(
-        User, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+        User,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
     )
     retracted_at = models.DateTimeField(null=True)
     retraction_reason = models.CharField(max_length=500, blank=True)
 
     class Meta:
         constraints = [
+            # Its operator class also finds a token by its start, whatever the database's locale.
             models.UniqueConstraint(
-                "organization", "client_token", name="one_command_a_client_token"
+                fields=["organization", "client_token"],
+                opclasses=["uuid_ops", "varchar_pattern_ops"],
+                name="one_command_a_client_token",
             ),
             models.CheckConstraint(
                 condition=Q(state__in=[state.value for state in State]),
@@ -138,11 +153,11 @@ class Command(models.Model):
             models.Index(fields=["organization", "-id"], name="command_newest"),
             # The list filtered by state, and the counts of what needs a person.
             models.Index(fields=["organization", "state", "-id"], name="command_by_state"),
-            # Search by the start of a client token, whatever the database's locale.
+            # A command's page: what was it reissued as?
             models.Index(
-                fields=["organization", "client_token"],
-                opclasses=["uuid_ops", "varchar_pattern_ops"],
-                name="command_token_prefix",
+                fields=["reissue_of"],
+                condition=Q(reissue_of__isnull=False),
+                name="command_reissues",
             ),
             # The sweep: delivered commands whose deadline passed.
             models.Index(
@@ -213,8 +228,12 @@ class CommandEvent(models.Model):
     reason = models.CharField(max_length=64, blank=True, help_text="A code: why it happened.")
     outcome = models.CharField(max_length=16, blank=True, help_text="What a report said.")
     detail = models.CharField(max_length=2000, blank=True, help_text="In somebody's words.")
-    user = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, null=True, related_name="+")
+    user = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    api_key = models.ForeignKey(
+        ApiKey, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     via = models.CharField(max_length=16)
 
     class Meta:

@@ -142,8 +142,12 @@ class AuditEntry(models.Model):
         Organization, on_delete=models.PROTECT, related_name="audit_entries"
     )
     at = models.DateTimeField(db_default=Now(), editable=False)
-    user = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, null=True, related_name="+")
+    user = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    api_key = models.ForeignKey(
+        ApiKey, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     via = models.CharField(max_length=16, help_text="console, admin, api, cli or engine")
     address = models.GenericIPAddressField(null=True, help_text="Where the request came from.")
     act = models.CharField(max_length=64, help_text="What was done, such as command.retract.")
