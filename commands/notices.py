@@ -11,7 +11,7 @@ from organizations.notices.outbox import Fact
 from organizations.rules.notices import Kind
 from organizations.rules.texts import one_line
 
-TOLD: Final = {
+TOLD: Final[dict[str, Kind]] = {
     CommandEvent.Kind.TIMED_OUT: Kind.COMMAND_TIMED_OUT,
     CommandEvent.Kind.FAILED: Kind.COMMAND_FAILED,
     CommandEvent.Kind.NACKED: Kind.COMMAND_NACKED,

@@ -24,7 +24,7 @@ from django.utils.html import format_html
 from organizations import audit, keys
 from organizations.actors import NotPermitted
 from organizations.admin_actions import Question, confirm
-from organizations.models import ApiKey, AuditEntry, Membership, Organization, User
+from organizations.models import ApiKey, AuditEntry, Membership, Notice, Organization, User
 from organizations.rules.roles import OWNER
 from organizations.tenant_admin import (
     InstallationAdmin,
@@ -32,6 +32,7 @@ from organizations.tenant_admin import (
     TenantAdmin,
     acting_in,
     capped,
+    organizations_where,
     person,
 )
 
@@ -312,3 +313,54 @@ class AuditEntryAdmin(TenantAdmin[AuditEntry]):
     @admin.display(description="target")
     def target(self, entry: AuditEntry) -> str:
         return capped(f"{entry.target_type} {entry.target_id}")
+
+
+# --- notices ------------------------------------------------------------------------------------
+
+
+@admin.register(Notice)
+class NoticeAdmin(TenantAdmin[Notice]):
+    """What people were told: an owner reads all of it, everybody else what he was told himself."""
+
+    list_display = (
+        "kind",
+        "recipient",
+        "state",
+        "channel",
+        "tries",
+        "next_try_at",
+        "settled_at",
+        "why",
+        "happened_at",
+        "organization",
+    )
+    list_select_related = ("recipient", "organization")
+    list_filter = (OrganizationFilter,)
+    fields = (
+        "organization",
+        "recipient",
+        "address",
+        "kind",
+        "subject_id",
+        "facts",
+        "happened_at",
+        "state",
+        "channel",
+        "tries",
+        "next_try_at",
+        "lease_until",
+        "mail_id",
+        "error",
+        "settled_at",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Notice]:
+        rows = super().get_queryset(request)
+        if person(request).is_superuser:
+            return rows
+        owned = organizations_where(request, AuditEntryAdmin.view_permission)
+        return rows.filter(Q(organization__in=owned) | Q(recipient=person(request)))
+
+    @admin.display(description="error")
+    def why(self, notice: Notice) -> str:
+        return capped(notice.error)

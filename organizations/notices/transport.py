@@ -61,11 +61,12 @@ def _not_sent(error: OSError) -> NotSent:
     match error:
         case smtplib.SMTPRecipientsRefused():
             [(code, answer)] = error.recipients.values()
-            words = f"The mail server refused the address: {code} {_text(answer)}"
-            return NotSent(words, permanent=code >= 500)
+            said = _text(answer)
+            why = f"The mail server refused the address: {code} {said}"
+            return NotSent(why, permanent=code >= 500)
         case smtplib.SMTPResponseException():
-            answer = _text(error.smtp_error)
-            return NotSent(f"The mail server answered {error.smtp_code}: {answer}")
+            said = _text(error.smtp_error)
+            return NotSent(f"The mail server answered {error.smtp_code}: {said}")
         case smtplib.SMTPServerDisconnected() if "timed out" not in str(error):
             return NotSent("The mail server ended the connection.")
         case TimeoutError() | smtplib.SMTPServerDisconnected():
