@@ -73,7 +73,7 @@ def mail_server(name: str) -> MailServer:
 
 def mail_address(name: str, default: str) -> str:
     """One address that mail may come from, with or without a name before it."""
-    text = env.str(name, default=default)
+    text: str = env.str(name, default=default)
     _, address = parseaddr(text)
     local, _, domain = address.rpartition("@")
     if not (local and domain) or not text.isprintable():

@@ -205,7 +205,10 @@ def claim() -> Mail | None:
     if not rows:
         return None
     *_, kind, organization_name, address, reachable = rows[0]
-    told = [Told(*row[:4], json.loads(row[4])) for row in rows]
+    told = [
+        Told(pk, happened_at, tries, subject_id, json.loads(content))
+        for pk, happened_at, tries, subject_id, content, *_ in rows
+    ]
     return Mail(mail_id, Kind(kind), organization_name, address, reachable, told)
 
 
