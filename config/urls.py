@@ -15,6 +15,7 @@ urlpatterns = [
     path("api/", include("organizations.api.urls")),
     path("api/", include("commands.api.urls")),
     path("api/webhooks/", include("webhooks.api.urls")),
+    path("api/", include("webhooks.api.event_urls")),
 ]
 
 # Problems in JSON under /api/, pages elsewhere.

@@ -31,7 +31,7 @@ from webhooks import endpoints, publishing
 from webhooks.engine import claims, recorder
 from webhooks.engine.claims import Claimed
 from webhooks.engine.recorder import Outcome
-from webhooks.models import Attempt, Delivery, Endpoint
+from webhooks.models import Attempt, Delivery, Endpoint, Event
 from webhooks.rules.verdicts import Verdict, verdict_on_error, verdict_on_status
 
 WORKER = "a worker of the tests"
@@ -131,6 +131,10 @@ class Scene:
         """A delivery of some event, due at once."""
         with transaction.atomic():
             return publishing.send_to(endpoint or self.endpoint, "test.event", body)
+
+    def published(self, event_type: str = "order.created", **data: Any) -> Event:
+        """An event, told to whoever subscribes to it."""
+        return publishing.publish(self.organization.pk, event_type, data)
 
     def another_endpoint(self, policy: str = "command", **wanted: Any) -> Endpoint:
         """One more endpoint of the organization."""

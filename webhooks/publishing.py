@@ -2,17 +2,115 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from organizations import exact_json
+from organizations.clock import database_now, rfc3339
+from organizations.ids import new_id
 from webhooks import policies
 from webhooks.models import Delivery, Endpoint, Event
+from webhooks.rules import event_types
 from webhooks.rules.policies import PING
 
 # The channel on which PostgreSQL wakes the engine when the transaction commits.
 DUE_CHANNEL = "webhooks_due"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A fact to tell an organization's subscribers: ``data`` is a JSON object with exact numbers, ``at``
+    when it happened by the database's clock (None: now), ``hops`` how many events led to it.
+    """
+
+    organization_id: UUID
+    type: str
+    data: dict[str, Any]
+    at: datetime | None = None
+    idempotency_key: str | None = None
+    hops: int = 0
+
+
+def publish(
+    organization_id: UUID,
+    type: str,
+    data: dict[str, Any],
+    idempotency_key: str | None = None,
+    hops: int = 0,
+) -> Event:
+    """Make one event, with one delivery for each endpoint that subscribes to its type.
+
+    Raises IntegrityError when the organization has an event of that idempotency key.
+    """
+    [event] = publish_many(
+        [Publication(organization_id, type, data, idempotency_key=idempotency_key, hops=hops)]
+    )
+    return event
+
+
+def publish_many(publications: Sequence[Publication]) -> list[Event]:
+    """Make these events in the transaction of what they tell, in their order.
+
+    The number of statements depends on nothing: one reads the subscribers, one makes the events, and
+    where anybody subscribes, one makes all deliveries and one wakes the engine.
+
+    No endpoint is locked. Most events are published under the locks of commands, and endpoints come
+    before commands in the order of locks: to lock one here would invite deadlocks. So an endpoint that
+    is being disabled in this very moment may still get a delivery. None is sent, because a claim takes
+    from enabled endpoints only, and ``endpoints.fail_stranded`` ends it within a second.
+    """
+    if not publications:
+        return []
+    with transaction.atomic(savepoint=False):
+        now = database_now() if any(p.at is None for p in publications) else None
+        subscribers = _subscribers({p.organization_id for p in publications})
+        events = Event.objects.bulk_create([_event(p, p.at or now) for p in publications])
+        deliveries = [
+            _delivery(event, endpoint)
+            for event in events
+            for endpoint in subscribers[event.organization_id]
+            if event_types.is_subscribed(endpoint.event_types, event.type)
+        ]
+        if deliveries:
+            Delivery.objects.bulk_create(deliveries)
+            wake_engine()
+    return events
+
+
+def _subscribers(organization_ids: Iterable[UUID]) -> dict[UUID, list[Endpoint]]:
+    """Enabled endpoints (an archived one is not) that subscribe to anything, by organization."""
+    found: defaultdict[UUID, list[Endpoint]] = defaultdict(list)
+    rows = Endpoint.objects.filter(organization_id__in=organization_ids, enabled=True)
+    for endpoint in rows.exclude(event_types=[]).order_by("pk"):
+        found[endpoint.organization_id].append(endpoint)
+    return found
+
+
+def _event(publication: Publication, at: datetime | None) -> Event:
+    assert at is not None
+    event_id = new_id()
+    body = {
+        "id": str(event_id),
+        "type": publication.type,
+        "timestamp": rfc3339(at),
+        "data": publication.data,
+    }
+    return Event(
+        id=event_id,
+        organization_id=publication.organization_id,
+        type=publication.type,
+        body=exact_json.dumps(body).encode(),
+        published=True,
+        idempotency_key=publication.idempotency_key,
+        hops=publication.hops,
+    )
 
 
 def send_to(
@@ -25,14 +123,25 @@ def send_to(
 ) -> Delivery:
     """Freeze ``body`` as an event addressed to one endpoint and queue its delivery, due at once.
 
-    A ping is such a delivery that counts for no rule. Call it inside a transaction: nothing is sent before that commits, and the commit itself is what
-    wakes the engine, so no delivery is forgotten between the two.
+    A ping is such a delivery that counts for no rule. Call it inside a transaction: nothing is sent
+    before that commits, and the commit itself is what wakes the engine, so no delivery is forgotten
+    between the two.
     """
     event = Event.objects.create(
         organization_id=endpoint.organization_id, type=event_type, body=body
     )
-    delivery = Delivery.objects.create(
-        organization_id=endpoint.organization_id,
+    delivery = _delivery(event, endpoint, command_id=command_id, is_ping=is_ping)
+    delivery.save(force_insert=True)
+    wake_engine()
+    return delivery
+
+
+def _delivery(
+    event: Event, endpoint: Endpoint, *, command_id: UUID | None = None, is_ping: bool = False
+) -> Delivery:
+    """A delivery that is due at once, not yet saved. It keeps the policy that it starts with."""
+    return Delivery(
+        organization_id=event.organization_id,
         endpoint=endpoint,
         event=event,
         command_id=command_id,
@@ -40,8 +149,6 @@ def send_to(
         **policies.kept(PING if is_ping else endpoint.schedule),
         next_attempt_at=Now(),
     )
-    wake_engine()
-    return delivery
 
 
 def cancel(delivery_id: UUID) -> bool:

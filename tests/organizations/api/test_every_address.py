@@ -61,6 +61,7 @@ def filled(path: str, scene: Scene) -> str:
         "<str:command_id>": scene.issued,
         "<str:dataset_id>": lambda: scene.dataset,
         "<str:endpoint_id>": lambda: scene.endpoint,
+        "<str:event_id>": scene.published,
     }
     for name, make in ids.items():
         if name in path:
