@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cryptography.fernet import Fernet
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError, transaction
+
+from webhooks.models import Endpoint
+from webhooks.policies import POLICIES
 
 # After its deadline an attempt is recorded; a worker that needs longer than this for it is in trouble.
 RECORDING_MARGIN_S = 5
@@ -47,3 +51,28 @@ def _encryption_keys() -> Iterator[CheckMessage]:
                 hint="It must be 32 bytes in URL-safe base64; Fernet.generate_key() makes one.",
                 id="webhooks.E003",
             )
+
+
+@register(Tags.database)
+def check_policies_in_use(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """A policy that was taken out of the settings while endpoints have it: nothing breaks, but somebody
+    should know. Looked at with ``migrate`` and ``check --database default``.
+    """
+    if not databases:
+        return []
+    try:
+        with transaction.atomic():
+            used = Endpoint.objects.filter(archived_at=None).exclude(policy__in=POLICIES)
+            gone = sorted(set(used.values_list("policy", flat=True)))
+    except DatabaseError:  # the first migrations are yet to run
+        return []
+    return [
+        Warning(
+            f"Endpoints have the policy {name}, which DELIVERY_POLICIES does not define any more.",
+            hint="New deliveries follow `command` where the endpoint receives commands, else `event`; "
+            "deliveries under way keep the policy they started with. Define it again, or edit the "
+            "endpoints.",
+            id="webhooks.W001",
+        )
+        for name in gone
+    ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Any, Final
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,8 +14,8 @@ from organizations.actors import Actor
 from organizations.api import paging
 from organizations.api.inputs import Nothing
 from organizations.api.openapi import operation
-from organizations.api.paging import PageQuery, page_of
-from organizations.api.problems import Problem
+from organizations.api.paging import page_of
+from organizations.api.problems import Problem, invalid
 from organizations.api.views import ApiView, id_of
 from organizations.rules import roles
 from webhooks import endpoints
@@ -23,25 +25,57 @@ from webhooks.api.serializers import (
     AttemptSerializer,
     CreatedEndpointSerializer,
     DisableInput,
+    EndpointChanges,
+    EndpointDetailSerializer,
+    EndpointQuery,
     EndpointSerializer,
     NewEndpointInput,
+    PingSerializer,
+    RotatedEndpointSerializer,
+    RotationInput,
 )
+from webhooks.endpoints import NewEndpoint
 from webhooks.models import Endpoint
 from webhooks.rules.addresses import UrlNotAllowed
 
+# How the API names the fields of an endpoint that the services refuse.
+FIELDS: Final = {
+    "event_types": "eventTypes",
+    "is_default": "isDefault",
+    "max_in_flight": "maxInFlight",
+    "receives_commands": "receivesCommands",
+}
 
-class EndpointListView(ApiView):
+
+class EndpointApiView(ApiView):
+    """A view of endpoints: what an endpoint may not be is a problem with its field."""
+
+    def handle_exception(self, exc: Exception) -> Response:
+        match exc:
+            case UrlNotAllowed():
+                exc = _url_not_allowed(exc)
+            case endpoints.FieldRefused():
+                exc = invalid({FIELDS.get(exc.field, exc.field): [str(exc)]})
+            case endpoints.Refused():
+                exc = Problem(HTTPStatus.CONFLICT, exc.code, str(exc))
+        return super().handle_exception(exc)
+
+
+class EndpointListView(EndpointApiView):
     @operation(
         "listEndpoints",
         "endpoints:read",
         "The organization's endpoints, newest first",
         {HTTPStatus.OK: page_of(EndpointSerializer, "Endpoint")},
-        query=PageQuery,
+        query=EndpointQuery,
     )
     def get(self, request: Request) -> Response:
-        rows = paging.newest_first(Endpoint.objects.filter(organization=self.actor.organization))
-        page = paging.read("endpoints", self.actor, self.query(PageQuery), rows)
-        return page.response(EndpointSerializer, {"health": endpoints.health_of(page.rows)})
+        asked = self.query(EndpointQuery)
+        mine = Endpoint.objects.filter(
+            organization=self.actor.organization, archived_at__isnull=asked["archived"] == "false"
+        )
+        page = paging.read("endpoints", self.actor, asked, paging.newest_first(mine))
+        return page.response(EndpointSerializer, _context(page.rows))
 
     @operation(
         "createEndpoint",
@@ -51,35 +85,43 @@ class EndpointListView(ApiView):
         body=NewEndpointInput,
     )
     def post(self, request: Request) -> Response:
-        wanted = endpoints.NewEndpoint(**self.body(NewEndpointInput))
-        try:
-            created = endpoints.create(self.actor, wanted)
-        except UrlNotAllowed as refusal:
-            raise _url_not_allowed(refusal) from None
-        context = {"health": endpoints.health_of([created.endpoint]), "secret": created.secret}
+        created = endpoints.create(self.actor, NewEndpoint(**self.body(NewEndpointInput)))
+        context = {**_context([created.endpoint]), "secret": created.secret}
         shown = CreatedEndpointSerializer(created.endpoint, context=context)
         return Response(shown.data, HTTPStatus.CREATED)
 
 
-class EndpointView(ApiView):
+class EndpointView(EndpointApiView):
     @operation(
         "getEndpoint",
         "endpoints:read",
-        "An endpoint with its health",
-        {HTTPStatus.OK: EndpointSerializer},
+        "An endpoint with its schedule and health",
+        {HTTPStatus.OK: EndpointDetailSerializer},
         problems=[HTTPStatus.NOT_FOUND],
     )
     def get(self, request: Request, endpoint_id: str) -> Response:
         organization = self.actor.organization
         return _one(Endpoint.objects.get(pk=id_of(endpoint_id), organization=organization))
 
+    @operation(
+        "changeEndpoint",
+        "endpoints:write",
+        "Change an endpoint: counters of an enabled one start from zero, a disabled one stays so",
+        {HTTPStatus.OK: EndpointDetailSerializer},
+        body=EndpointChanges,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+    )
+    def patch(self, request: Request, endpoint_id: str) -> Response:
+        changes = self.body(EndpointChanges)
+        return _one(endpoints.edit(self.actor, id_of(endpoint_id), changes))
 
-class DisableEndpointView(ApiView):
+
+class DisableEndpointView(EndpointApiView):
     @operation(
         "disableEndpoint",
         "endpoints:write",
         "Disable an endpoint: no new attempt starts, and what waits ends failed",
-        {HTTPStatus.OK: EndpointSerializer},
+        {HTTPStatus.OK: EndpointDetailSerializer},
         body=DisableInput,
         problems=[HTTPStatus.NOT_FOUND],
     )
@@ -88,20 +130,69 @@ class DisableEndpointView(ApiView):
         return _one(endpoints.disable(self.actor, id_of(endpoint_id), reason))
 
 
-class EnableEndpointView(ApiView):
+class EnableEndpointView(EndpointApiView):
     """The key needs endpoints:write, and its user must be an owner."""
 
     @operation(
         "enableEndpoint",
         "endpoints:write",
         "Enable an endpoint again: its counters start from zero and nothing is replayed",
-        {HTTPStatus.OK: EndpointSerializer},
+        {HTTPStatus.OK: EndpointDetailSerializer},
+        body=Nothing,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+    )
+    def post(self, request: Request, endpoint_id: str) -> Response:
+        self.body(Nothing)
+        return _one(endpoints.enable(_enabling(self.actor), id_of(endpoint_id)))
+
+
+class ArchiveEndpointView(EndpointApiView):
+    @operation(
+        "archiveEndpoint",
+        "endpoints:write",
+        "Use an endpoint no more, for good: what waits ends failed, its history stays",
+        {HTTPStatus.OK: EndpointDetailSerializer},
         body=Nothing,
         problems=[HTTPStatus.NOT_FOUND],
     )
     def post(self, request: Request, endpoint_id: str) -> Response:
         self.body(Nothing)
-        return _one(endpoints.enable(_enabling(self.actor), id_of(endpoint_id)))
+        return _one(endpoints.archive(self.actor, id_of(endpoint_id)))
+
+
+class RotateSecretView(EndpointApiView):
+    @operation(
+        "rotateEndpointSecret",
+        "endpoints:write",
+        "Sign with a new secret; only this answer holds it. The old one signs too until it expires",
+        {HTTPStatus.OK: RotatedEndpointSerializer},
+        body=RotationInput,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+    )
+    def post(self, request: Request, endpoint_id: str) -> Response:
+        asked = self.body(RotationInput)
+        rotated = endpoints.rotate_secret(self.actor, id_of(endpoint_id), **asked)
+        context = {
+            **_context([rotated.endpoint]),
+            "secret": rotated.secret,
+            "previous_expires_at": rotated.previous_expires_at,
+        }
+        return Response(RotatedEndpointSerializer(rotated.endpoint, context=context).data)
+
+
+class PingEndpointView(EndpointApiView):
+    @operation(
+        "pingEndpoint",
+        "endpoints:write",
+        "Send one test to an endpoint, enabled or not: one attempt, which counts for no rule",
+        {HTTPStatus.ACCEPTED: PingSerializer},
+        body=Nothing,
+        problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+    )
+    def post(self, request: Request, endpoint_id: str) -> Response:
+        self.body(Nothing)
+        delivery = endpoints.ping(self.actor, id_of(endpoint_id))
+        return Response(PingSerializer(delivery).data, HTTPStatus.ACCEPTED)
 
 
 class AttemptListView(ApiView):
@@ -126,9 +217,12 @@ def _enabling(actor: Actor) -> Actor:
     return dataclasses.replace(actor, permissions=actor.permissions | {"endpoints:enable"})
 
 
+def _context(found: Sequence[Endpoint]) -> dict[str, Any]:
+    return {"rule": endpoints.health_of(found), "figures": endpoints.figures_of(found)}
+
+
 def _one(endpoint: Endpoint) -> Response:
-    context = {"health": endpoints.health_of([endpoint])}
-    return Response(EndpointSerializer(endpoint, context=context).data)
+    return Response(EndpointDetailSerializer(endpoint, context=_context([endpoint])).data)
 
 
 def _url_not_allowed(refusal: UrlNotAllowed) -> Problem:

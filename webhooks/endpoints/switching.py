@@ -11,10 +11,12 @@ from django.db.models.functions import Coalesce, Now
 
 from organizations import audit
 from organizations.actors import Actor
-from webhooks import notices
+from organizations.clock import rfc3339
+from webhooks import notices, publishing
 from webhooks.endpoints.refusals import Refused
 from webhooks.endpoints.rows import counters_from_zero, facts, locked
 from webhooks.models import Delivery, Endpoint
+from webhooks.rules import event_types
 from webhooks.rules.verdicts import FailureReason
 from webhooks.signals import Settlement, deliveries_settled
 
@@ -78,9 +80,8 @@ def archive(actor: Actor, endpoint_id: UUID) -> Endpoint:
         endpoint = locked(actor, endpoint_id)
         if endpoint.archived_at is None:
             before = facts(endpoint)
-            settled = disable_locked(
-                endpoint.pk, "Archived by an owner.", archived_at=Now(), is_default=False
-            )
+            end = disable_locked if endpoint.enabled else _switch_off
+            settled = end(endpoint.pk, "Archived by an owner.", archived_at=Now(), is_default=False)
             endpoint.refresh_from_db()
             audit.record(actor, "endpoint.archive", endpoint, before=before, after=facts(endpoint))
             deliveries_settled.send(sender=Delivery, settlements=settled)
@@ -88,19 +89,39 @@ def archive(actor: Actor, endpoint_id: UUID) -> Endpoint:
 
 
 def disable_locked(endpoint_id: UUID, reason: str, **also: Any) -> list[Settlement]:
-    """Disable an endpoint whose row the transaction has locked; the deliveries that this ended.
+    """Disable an enabled endpoint whose row the transaction has locked, and tell of it once; the
+    deliveries that this ended.
 
     The caller sends them on with ``deliveries_settled``, when it has no row left to lock.
     """
+    settled = _switch_off(endpoint_id, reason, **also)
+    notices.tell_disabled(endpoint_id, ended=len(settled))
+    _announce(Endpoint.objects.get(pk=endpoint_id))
+    return settled
+
+
+def _switch_off(endpoint_id: UUID, reason: str, **also: Any) -> list[Settlement]:
     Endpoint.objects.filter(pk=endpoint_id).update(
         enabled=False,
         disabled_at=Coalesce("disabled_at", Now()),
         disabled_reason=reason[:200],
         **also,
     )
-    settled = fail_waiting(endpoint_id)
-    notices.tell_disabled(endpoint_id, ended=len(settled))
-    return settled
+    return fail_waiting(endpoint_id)
+
+
+def _announce(endpoint: Endpoint) -> None:
+    """Tell the other endpoints that subscribe to it."""
+    assert endpoint.disabled_at
+    told = {
+        "id": str(endpoint.pk),
+        "name": endpoint.name,
+        "policy": endpoint.schedule.name,
+        "disabledAt": rfc3339(endpoint.disabled_at),
+        "disabledReason": endpoint.disabled_reason,
+        "archived": endpoint.archived_at is not None,
+    }
+    publishing.publish(endpoint.organization_id, event_types.ENDPOINT_DISABLED, {"endpoint": told})
 
 
 def fail_waiting(endpoint_id: UUID) -> list[Settlement]:

@@ -39,6 +39,15 @@ class DisableRule:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """An attempt as the schedule has it: its wait, and that of all so far, in seconds."""
+
+    attempt: int
+    wait_s: int
+    accumulated_s: int
+
+
+@dataclass(frozen=True)
 class Policy:
     """A retry schedule with its verdict on refusals and its disable rule.
 
@@ -60,6 +69,12 @@ class Policy:
     def accumulated_s(self) -> tuple[int, ...]:
         """When each attempt is due, in seconds after the first, if attempts took no time."""
         return tuple(itertools.accumulate(self.waits_s))
+
+    @property
+    def planned(self) -> tuple[Planned, ...]:
+        """The schedule, a line an attempt."""
+        lines = zip(self.waits_s, self.accumulated_s, strict=True)
+        return tuple(Planned(number, *line) for number, line in enumerate(lines, start=1))
 
     def wait_after(self, number: int) -> int | None:
         """Seconds from the end of attempt ``number`` (from 1) to the next; None after the last."""

@@ -38,6 +38,9 @@ class Api:
     def post(self, path: str, body: Any = None) -> HttpResponse:
         return self.send(path, exact_json.dumps({} if body is None else body))
 
+    def patch(self, path: str, body: Any = None) -> HttpResponse:
+        return self.send(path, exact_json.dumps({} if body is None else body), method="PATCH")
+
     def send(
         self,
         path: str,

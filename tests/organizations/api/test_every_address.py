@@ -9,7 +9,7 @@ import pytest
 from django.urls import get_resolver
 from django.urls.resolvers import URLPattern, URLResolver
 
-from organizations import keys
+from organizations import exact_json, keys
 from tests.factories import Scene, new_scene
 from tests.organizations.api.client import Api, problem
 
@@ -73,9 +73,17 @@ def filled(path: str, scene: Scene) -> str:
 def call(api: Api, route: Route, scene: Scene) -> Any:
     """Call an operation with ids, in its address and its body, of this organization."""
     path = filled(route.path, scene)
-    if route.method == "GET":
-        return api.get(path)
-    return api.post(path, BODIES[path](scene) if path in BODIES else {})
+    return ask(api, route, path, BODIES[path](scene) if path in BODIES else {})
+
+
+def ask(api: Api, route: Route, path: str, body: Any = None) -> Any:
+    match route.method:
+        case "GET":
+            return api.get(path)
+        case "POST":
+            return api.post(path, body)
+        case method:
+            return api.send(path, exact_json.dumps(body or {}), method=method)
 
 
 def identified(candidates: list[Route]) -> list[Any]:
@@ -133,9 +141,8 @@ def test_what_another_organization_has_answers_its_own_people(scene: Scene, rout
 def test_what_is_no_id_does_not_exist(scene: Scene, route: Route, given: str) -> None:
     before, _, after = route.path.partition("<")
     path = before + given + after.partition(">")[2]
-    api = Api.of(scene)
 
-    problem(api.get(path) if route.method == "GET" else api.post(path), 404, "not_found")
+    problem(ask(Api.of(scene), route, path), 404, "not_found")
 
 
 def test_lists_show_nothing_of_another_organization(scene: Scene) -> None:

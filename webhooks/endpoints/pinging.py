@@ -1,0 +1,41 @@
+"""A test of one endpoint: how an owner sees that a receiver works before enabling it again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from organizations import audit, exact_json
+from organizations.actors import Actor
+from organizations.clock import database_now, rfc3339
+from webhooks import publishing
+from webhooks.endpoints.refusals import Refused
+from webhooks.endpoints.rows import locked
+from webhooks.models import Delivery, Endpoint
+from webhooks.rules import event_types
+
+
+def ping(actor: Actor, endpoint_id: UUID) -> Delivery:
+    """Send one test event to the endpoint, enabled or not: one attempt, at once, which counts for no rule.
+
+    Raises Refused for an archived endpoint.
+    """
+    actor.require("endpoints:write")
+    with transaction.atomic():
+        endpoint = locked(actor, endpoint_id)
+        if endpoint.archived_at:
+            raise Refused("endpoint_archived")
+        delivery = publishing.send_to(endpoint, event_types.PING, _body(endpoint), is_ping=True)
+        audit.record(actor, "endpoint.ping", endpoint, after={"deliveryId": str(delivery.pk)})
+    return delivery
+
+
+def _body(endpoint: Endpoint) -> bytes:
+    return exact_json.dumps(
+        {
+            "type": event_types.PING,
+            "timestamp": rfc3339(database_now()),
+            "data": {"endpoint": {"id": str(endpoint.pk), "name": endpoint.name}},
+        }
+    ).encode()
