@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.policy
 import socket
 import threading
@@ -15,31 +16,23 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from pytest_django import Settings
 
-# Answers a command of the SMTP dialogue instead of the server; None lets it go on.
-Answer = Callable[[], str | None]
-
 
 class MailSink(Controller):
-    """Takes every mail, unless told otherwise by ``refuse_recipient`` or ``refuse_content``.
-
-    ``mails`` are what it took; ``offered`` counts the dialogues that came as far as naming a recipient.
-    """
+    """Takes every mail, unless told otherwise. ``mails`` are what it took, for ``recipients``."""
 
     def __init__(self) -> None:
         super().__init__(self, hostname="127.0.0.1", port=0)
         self.mails: list[EmailMessage] = []
         self.recipients: list[str] = []
-        self.offered = 0
         self.refuse_recipient: str | None = None
         self.refuse_content: str | None = None
-        # Called with the content in hand, before the answer: what happens meanwhile.
-        self.on_content: Callable[[], None] = lambda: None
+        self.hang_up_after_content = False
 
     def _trigger_server(self) -> None:
         """Asked for any free port, the server says which it got."""
-        assert self.server
+        assert isinstance(self.server, asyncio.Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()
+        super()._trigger_server()  # type: ignore[no-untyped-call]
 
     def __enter__(self) -> MailSink:
         self.start()
@@ -56,7 +49,6 @@ class MailSink(Controller):
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[Any]
     ) -> str:
-        self.offered += 1
         if self.refuse_recipient:
             return self.refuse_recipient
         envelope.rcpt_tos.append(address)
@@ -70,8 +62,13 @@ class MailSink(Controller):
         assert isinstance(message, EmailMessage)
         self.recipients += envelope.rcpt_tos
         self.mails.append(message)
-        self.on_content()
         return "250 OK"
+
+    async def handle_QUIT(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        if self.hang_up_after_content:
+            assert isinstance(server.transport, asyncio.WriteTransport)
+            server.transport.abort()
+        return "221 Bye"
 
     @property
     def url(self) -> str:

@@ -49,6 +49,9 @@ def handed_over(message: EmailMessage) -> Iterator[str]:
             backend.open()
             backend.send_messages([message])
         except OSError as error:
+            if isinstance(backend, SmtpBackend) and backend.cut_off:
+                why = f"The mail server did not take the mail within {MAIL_DEADLINE_S:g} s."
+                raise NotSent(why) from error
             raise _not_sent(error) from error
         yield Notice.Channel.PAGE if isinstance(backend, PageBackend) else Notice.Channel.MAIL
     finally:
@@ -87,6 +90,7 @@ class Deadline:
     """Cuts connections off when the time is up, whatever they wait for."""
 
     def __init__(self) -> None:
+        self.passed = False
         self._copies: list[socket.socket] = []
         self._timer = threading.Timer(MAIL_DEADLINE_S, self._cut)
         self._timer.daemon = True
@@ -97,6 +101,7 @@ class Deadline:
         self._copies.append(socket.socket(fileno=os.dup(connected.fileno())))
 
     def _cut(self) -> None:
+        self.passed = True
         for copy in self._copies:
             with contextlib.suppress(OSError):
                 copy.shutdown(socket.SHUT_RDWR)
@@ -150,7 +155,11 @@ class SmtpBackend(EmailBackend):
         finally:
             if self._deadline:
                 self._deadline.lift()
-                self._deadline = None
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the last mail ran into its deadline."""
+        return self._deadline is not None and self._deadline.passed
 
 
 class PageBackend(BaseEmailBackend):
