@@ -16,7 +16,7 @@ from organizations.notices import outbox, postman
 from organizations.notices.outbox import Mail
 from organizations.notices.postman import Postman
 from tests.factories import Scene, new_scene
-from tests.mail_sink import MailSink, misbehaving, say_nothing, use
+from tests.mail_sink import MailSink, misbehaving, use
 from tests.organizations.notices.posting import fact_for, left_behind, post, tell
 from tests.racing import PATIENCE_S
 from tests.scenarios.workers import wait_for
@@ -53,24 +53,20 @@ def test_a_tick_returns_at_once_and_the_mail_goes_out(
 def test_ticks_do_not_wait_for_a_server_that_hangs_nor_pile_up(
     scene: Scene, running: Postman, settings: Settings
 ) -> None:
-    greeted = threading.Semaphore(0)
-
-    def hang(connected: object) -> None:
-        greeted.release()
-
+    reached = threading.Semaphore(0)
     tell(fact_for(scene.operator), fact_for(scene.owner))
     settings.EMAIL_TIMEOUT = 2
-    with misbehaving(hang) as port:
+    with misbehaving(lambda _: reached.release()) as port:
         use(settings, port)
         tasks.send_notices()
-        assert greeted.acquire(timeout=PATIENCE_S)
+        assert reached.acquire(timeout=PATIENCE_S)
         began = time.monotonic()
         for _ in range(50):
             tasks.send_notices()
         assert time.monotonic() - began < 1
         # One mail under way, however often somebody looks.
         assert Notice.objects.filter(lease_until__isnull=False).count() == 1
-        assert not greeted.acquire(blocking=False)
+        assert not reached.acquire(blocking=False)
 
 
 def test_a_tick_with_nothing_due_wakes_nobody(
@@ -84,13 +80,14 @@ def test_a_tick_with_nothing_due_wakes_nobody(
 def test_a_mail_that_hangs_at_the_stop_is_left_to_its_lease(
     scene: Scene, settings: Settings
 ) -> None:
+    reached = threading.Semaphore(0)
     tell(fact_for(scene.operator))
     one = Postman()
     one.start()
-    with misbehaving(say_nothing) as port:
+    with misbehaving(lambda _: reached.release()) as port:
         use(settings, port)
         one.wake()
-        wait_for(lambda: Notice.objects.filter(lease_until__isnull=False).exists())
+        assert reached.acquire(timeout=PATIENCE_S)
         began = time.monotonic()
         one.stop()
         assert time.monotonic() - began < postman.STOP_S + 1
