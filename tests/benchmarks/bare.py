@@ -37,8 +37,16 @@ class Order:
     posts: int
 
 
-def measure(orders: list[Order]) -> float:
-    """Posts a second of one process an order, from the first to begin to the last to end."""
+@dataclass(frozen=True)
+class Posted:
+    """What came of it: from the first process to begin to the last to end."""
+
+    per_second: float
+    cpu_ms: float  # of the posting processes, for one post
+
+
+def measure(orders: list[Order]) -> Posted:
+    """Post, with one process an order."""
     posting = [_start(order) for order in orders]
     try:
         for process in posting:  # each has imported what it needs
@@ -56,7 +64,8 @@ def measure(orders: list[Order]) -> float:
     if failures := sum(result["failures"] for result in results):
         raise BenchmarkFailed(f"{failures} bare posts failed.")
     seconds: float = max(r["ended"] for r in results) - min(r["began"] for r in results)
-    return sum(order.posts for order in orders) / seconds
+    posts = sum(order.posts for order in orders)
+    return Posted(posts / seconds, sum(r["cpu"] for r in results) * 1000 / posts)
 
 
 def _start(order: Order) -> subprocess.Popen[str]:
@@ -95,12 +104,17 @@ def main() -> None:
     threads = [threading.Thread(target=post_on, daemon=True) for _ in range(order.threads)]
     print("ready", flush=True)
     sys.stdin.readline()
-    began = time.monotonic()
+    began, cpu = time.monotonic(), time.process_time()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    result = {"began": began, "ended": time.monotonic(), "failures": len(failures)}
+    result = {
+        "began": began,
+        "ended": time.monotonic(),
+        "cpu": time.process_time() - cpu,
+        "failures": len(failures),
+    }
     print(json.dumps(result), flush=True)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from tests.benchmarks import fill
 from tests.benchmarks.stage import Arena
-from webhooks.engine.claims import CLAIM
+from webhooks.engine import claims
 
 # The claim that is looked at: as a worker with all of its threads free makes it, with twice as much due.
 LIMIT = 32
@@ -33,17 +31,11 @@ def claim_plan(arena: Arena, backlog: int = 0) -> Plan:
     due = [fill.queued(sql, scene, scene.healthy, DUE)]
     if backlog:
         due.append(fill.queued(sql, scene, scene.dead[:1], backlog))
-    asked = {
-        "limit": LIMIT,
-        "worker": "the benchmarks",
-        "max_in_flight": settings.ENDPOINT_MAX_IN_FLIGHT,
-        "lease_s": settings.LEASE_S,
-    }
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {CLAIM}".encode()
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claims.CLAIM}".encode()
     with sql.transaction(force_rollback=True):
         for batch in due:
             sql.execute(fill.DUE, {"batch": batch.number, "first": 0, "end": batch.size})
-        row = sql.execute(explain, asked).fetchone()
+        row = sql.execute(explain, claims.parameters(LIMIT, "the benchmarks")).fetchone()
     assert row
     scans = [scan for scan in _scans(row[0][0]["Plan"]) if scan["Relation Name"] in GROWING]
     return Plan(

@@ -38,16 +38,17 @@ FULL = Sizes(history=(10_000, 100_000, 1_000_000))
 QUICK = Sizes(
     rounds=2,
     burst=1_000,
-    idle_dispatches=40,
-    loaded_dispatches=60,
-    stream_s=4.0,
-    isolated_dispatches=60,
-    history=(10_000,),
-    waiting=10_000,
-    compared_rounds=2,
-    compared_burst=700,
-    memory=5_000,
-    flooded=50,
+    idle_dispatches=30,
+    loaded_dispatches=40,
+    stream_s=2.0,
+    isolated_dispatches=30,
+    history=(5_000,),
+    waiting=5_000,
+    compared_rounds=1,
+    compared_burst=800,
+    memory=2_000,
+    flooded=30,
+    workers=(1, 2),
 )
 
 

@@ -159,19 +159,23 @@ class Expired:
 
 def claim(limit: int, worker: str) -> list[Claimed]:
     """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised."""
-    parameters: dict[str, int | str] = {
+    with transaction.atomic(), connection.cursor() as cursor:
+        # A statement of its own: the claim's snapshot must be newer than the wait for the lock.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
+        claimed_monotonic = time.monotonic()
+        cursor.execute(CLAIM, parameters(limit, worker))
+        return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in cursor.fetchall()]
+
+
+def parameters(limit: int, worker: str) -> dict[str, int | str]:
+    """What ``CLAIM`` is run with, under the settings in force."""
+    return {
         "limit": limit,
         "worker": worker,
         "lease_s": settings.LEASE_S,
         "max_in_flight": settings.ENDPOINT_MAX_IN_FLIGHT,
         "unproven": settings.ENDPOINT_UNPROVEN_IN_FLIGHT,
     }
-    with transaction.atomic(), connection.cursor() as cursor:
-        # A statement of its own: the claim's snapshot must be newer than the wait for the lock.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
-        claimed_monotonic = time.monotonic()
-        cursor.execute(CLAIM, parameters)
-        return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in cursor.fetchall()]
 
 
 def expired(limit: int) -> list[Expired]:

@@ -66,5 +66,5 @@ def _early(arrivals: dict[tuple[str, int], float]) -> int:
     return sum(
         at - arrivals[name, number - 1] < WAIT_S
         for (name, number), at in arrivals.items()
-        if number > 1
+        if (name, number - 1) in arrivals
     )

@@ -13,7 +13,7 @@ from statistics import median
 from django.conf import settings
 
 from tests.benchmarks import bare, fill, load, machine
-from tests.benchmarks.bare import Order
+from tests.benchmarks.bare import Order, Posted
 from tests.benchmarks.figures import Figure, at_least
 from tests.benchmarks.run import Run
 from tests.benchmarks.stage import Arena
@@ -39,12 +39,12 @@ def measure(run: Run) -> list[Figure]:
     size = run.sizes.burst
     engine: list[float] = []
     costs: list[dict[str, float]] = []
-    plain: dict[str, list[float]] = {"requests": [], "http.client": []}
+    plain: dict[str, list[Posted]] = {"requests": [], "http.client": []}
     with run.arena() as arena:
         for number in range(1, run.sizes.rounds + 1):
             run.progress.show(f"throughput: round {number} of {run.sizes.rounds}")
-            for kind, rates in plain.items():
-                rates.append(bare.measure(_orders(arena, kind, size * BARE_POSTS)))
+            for kind, rounds in plain.items():
+                rounds.append(bare.measure(_orders(arena, kind, size * BARE_POSTS)))
             batch = fill.queued(arena.connection, arena.scene, arena.scene.healthy, size)
             before = _spent(run, arena)
             engine.append(load.release(arena, batch).per_second)
@@ -54,9 +54,13 @@ def measure(run: Run) -> list[Figure]:
     run.throughput = median(engine)
     return [
         Figure("durable deliveries", run.throughput, "/s"),
-        *(Figure(f"bare {kind} posts", median(rates), "/s") for kind, rates in plain.items()),
+        *(Figure(f"bare {kind} posts", _rate(rounds), "/s") for kind, rounds in plain.items()),
         at_least("of bare requests sessions", _ratio(engine, plain["requests"]), "", 1.0),
         Figure("of a bare http.client loop", _ratio(engine, plain["http.client"])),
+        *(
+            Figure(f"CPU of a bare {kind} post", median(one.cpu_ms for one in rounds), "ms")
+            for kind, rounds in plain.items()
+        ),
         *(
             Figure(f"a delivery's {what}", median(cost[what] for cost in costs), unit)
             for what, unit in UNITS.items()
@@ -64,8 +68,12 @@ def measure(run: Run) -> list[Figure]:
     ]
 
 
-def _ratio(engine: list[float], plain: list[float]) -> float:
-    return median(ours / bare for ours, bare in zip(engine, plain, strict=True))
+def _rate(rounds: list[Posted]) -> float:
+    return median(one.per_second for one in rounds)
+
+
+def _ratio(engine: list[float], plain: list[Posted]) -> float:
+    return median(ours / bare.per_second for ours, bare in zip(engine, plain, strict=True))
 
 
 def _spent(run: Run, arena: Arena) -> dict[str, float]:
