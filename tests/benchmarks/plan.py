@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.benchmarks import fill
 from tests.benchmarks.stage import Arena
-from webhooks.engine import claims
 
 # The claim that is looked at: as a worker with all of its threads free makes it, with twice as much due.
 LIMIT = 32
@@ -27,6 +26,8 @@ class Plan:
 
 def claim_plan(arena: Arena, backlog: int = 0) -> Plan:
     """Explain one claim, with so many deliveries due at one endpoint beside it, and undo it."""
+    from webhooks.engine import claims  # which reads the settings, and they the stage's environment
+
     sql, scene = arena.connection, arena.scene
     due = [fill.queued(sql, scene, scene.healthy, DUE)]
     if backlog:
