@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from organizations import exact_json
 from organizations.models import AuditEntry
 from organizations.rules import roles
 from tests.factories import RECEIVER_URL, Scene, fail_with, fresh
@@ -23,12 +24,16 @@ FIELDS = {
     "isDefault",
     "eventTypes",
     "description",
+    "headers",
+    "maxInFlight",
     "enabled",
     "disabledAt",
     "disabledReason",
+    "archivedAt",
     "createdAt",
     "health",
 }
+DETAILS = FIELDS | {"schedule"}
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def test_an_endpoint_is_registered_and_its_secret_shown_this_once(scene: Scene, 
 
     created = content(answer)
     assert answer.status_code == 201
-    assert set(created) == FIELDS | {"secret"}
+    assert set(created) == DETAILS | {"secret"}
     secret = created.pop("secret")
     endpoint = Endpoint.objects.latest("pk")
     assert secrets.decrypt(endpoint.secrets.get().ciphertext) == secret
@@ -58,11 +63,26 @@ def test_an_endpoint_is_registered_and_its_secret_shown_this_once(scene: Scene, 
         "isDefault": False,
         "eventTypes": ["command.failed"],
         "description": "",
+        "headers": [],
+        "maxInFlight": None,
         "enabled": True,
         "disabledAt": None,
         "disabledReason": None,
+        "archivedAt": None,
         "createdAt": created["createdAt"],
-        "health": {"recentOutcomes": [], "consecutiveFailures": 0, "failuresUntilDisabled": 5},
+        "health": {
+            "recentOutcomes": [],
+            "consecutiveFailures": 0,
+            "failuresUntilDisabled": 5,
+            "successRate": None,
+            "medianDurationMs": None,
+            "since": created["createdAt"],
+        },
+        "schedule": [
+            {"attempt": 1, "waitSeconds": 0, "accumulatedSeconds": 0},
+            {"attempt": 2, "waitSeconds": 5, "accumulatedSeconds": 5},
+            {"attempt": 3, "waitSeconds": 10, "accumulatedSeconds": 15},
+        ],
     }
     assert content(api.get(f"webhooks/endpoints/{endpoint.pk}")) == created
     assert secret.encode() not in api.get("webhooks/endpoints").content
@@ -117,10 +137,18 @@ def test_a_url_that_webhooks_may_not_go_to_is_refused_with_the_reason(api: Api, 
         ("eventTypes", "command.failed"),
         ("eventTypes", {}),
         ("eventTypes", ["x"] * 101),
+        ("eventTypes", ["command.failed", "no type"]),
+        ("eventTypes", ["*.failed"]),
         ("receivesCommands", "true"),
         ("receivesCommands", 1),
         ("receivesCommands", None),
         ("description", "x" * 2001),
+        ("maxInFlight", 0),
+        ("maxInFlight", 1001),
+        ("headers", []),
+        ("headers", {"Host": "elsewhere.example"}),
+        ("headers", {"X-Key": "two\r\nlines"}),
+        ("isDefault", True),
         ("enabled", False),
         ("secret", "whsec_mine"),
     ],
@@ -137,12 +165,15 @@ def test_health_counts_the_failures_in_a_row(scene: Scene, api: Api) -> None:
     fail_with(scene.dispatched(), [200])
     fail_with(scene.dispatched(), [503, 400])
 
-    health = content(api.get(f"webhooks/endpoints/{scene.endpoint.pk}"))["health"]
+    [row] = api.items("webhooks/endpoints")
 
-    assert health == {
+    assert row["health"] == {
         "recentOutcomes": ["failed", "failed", "delivered"],
         "consecutiveFailures": 2,
         "failuresUntilDisabled": 18,
+        "successRate": exact_json.loads("0.3333"),
+        "medianDurationMs": None,
+        "since": row["createdAt"],
     }
 
 
