@@ -18,13 +18,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
     run_state_machine_as_test,
 )
 
-from commands import datasets, issuing, lifecycle
+from commands import datasets, lifecycle
 from commands.errors import Refused
 from commands.models import Command
 from commands.rules.reports import Outcome
@@ -39,8 +40,9 @@ from webhooks.engine.recorder import Outcome as AttemptOutcome
 from webhooks.models import Delivery
 
 PLANNED = 5
+# When an attempt ends, as seen from the command's deadline.
+MOMENTS = st.sampled_from(["now", "in time", "late"])
 SETTLED_BY = {Outcome.SUCCESS: State.ACKED, Outcome.REJECTION: State.NACKED}
-CAME_TO_NOTHING = {State.FAILED, State.TIMED_OUT, State.NACKED, State.RETRACTED}
 
 
 @dataclass
@@ -48,7 +50,6 @@ class Model:
     """What the contract says of one command."""
 
     state: State = State.LOGGED
-    armed: bool = True
     enabled: bool = True
     overdue: bool = False
     delivery: str | None = None
@@ -66,11 +67,11 @@ class Model:
         self.state = state
         self.story.append(state.value)
 
-    def refusal(self) -> str | None:
+    def refusal(self, armed: bool) -> str | None:
         """Why a dispatch is refused."""
         if self.state != State.LOGGED:
             return "retracted" if self.state == State.RETRACTED else "already_dispatched"
-        if not self.armed:
+        if not armed:
             return "dataset_unarmed"
         return None if self.enabled else "endpoint_disabled"
 
@@ -110,7 +111,7 @@ class Model:
         self.story.append("report_early")
         return None
 
-    def end_attempt(self, end: int | str, in_time: bool) -> None:
+    def end_attempt(self, end: int | str, late: bool) -> None:
         """The attempt on the wire came to this."""
         self.flying = None
         if self.delivery == "cancelled":
@@ -120,7 +121,7 @@ class Model:
             self.move(State.DELIVERED)
             if self.early:
                 self.move(SETTLED_BY[self.early])
-            elif self.overdue and not in_time:
+            elif late:
                 self.move(State.TIMED_OUT)
         elif end == 400 or self.attempts == PLANNED or not self.enabled:
             self.fail()
@@ -149,7 +150,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.example = transaction.atomic()
         self.example.__enter__()
         self.model, self.command = Model(), self.scene.issued()
-        self.closed: list[Claimed] = []
+        self.tried_by_hand: State | None = None
         self.sql = plain_connection()
 
     def teardown(self) -> None:
@@ -158,31 +159,31 @@ class Lifecycle(RuleBasedStateMachine):
 
     # --- operators and owners -------------------------------------------------------------------
 
-    @rule(armed=st.booleans())
-    def arm_or_disarm(self, armed: bool) -> None:
-        switch = datasets.arm if armed else datasets.disarm
-        switch(self.scene.operator, self.scene.dataset.pk)
-        self.model.armed = armed
+    # Most lives get going; the rest find out about refusals.
+    @initialize(sent=st.sampled_from([True, True, True, False]), overdue=st.booleans())
+    def begin(self, sent: bool, overdue: bool) -> None:
+        if sent:
+            self.dispatch(overdue, armed=True)
 
     @rule()
-    def disable_the_endpoint(self) -> None:
+    def disable_or_enable_the_endpoint(self) -> None:
+        self.model.enabled = not self.model.enabled
+        if self.model.enabled:
+            endpoints.enable(self.scene.owner, self.scene.endpoint.pk)
+            return
         endpoints.disable(self.scene.owner, self.scene.endpoint.pk, "")
         if self.model.waits:
             self.model.fail()
-        self.model.enabled = False
 
-    @rule()
-    def enable_the_endpoint(self) -> None:
-        endpoints.enable(self.scene.owner, self.scene.endpoint.pk)
-        self.model.enabled = True
+    # A second refusal on the timeline of a command teaches nothing new.
+    @precondition(lambda self: self.model.story[-1] != "dispatch_refused")
+    @rule(overdue=st.booleans(), armed=st.booleans())
+    def dispatch(self, overdue: bool, armed: bool) -> None:
+        operator, dataset = self.scene.operator, self.scene.dataset.pk
+        datasets.arm(operator, dataset) if armed else datasets.disarm(operator, dataset)
+        refusal, timeout_s = self.model.refusal(armed), 0 if overdue else 300
 
-    @rule(overdue=st.booleans())
-    def dispatch(self, overdue: bool) -> None:
-        refusal, timeout_s = self.model.refusal(), 0 if overdue else 300
-
-        dispatch = functools.partial(
-            lifecycle.dispatch, self.scene.operator, self.command.pk, timeout_s
-        )
+        dispatch = functools.partial(lifecycle.dispatch, operator, self.command.pk, timeout_s)
         assert refusal_of(dispatch) == refusal
 
         self.model.story.append("dispatch_refused" if refusal else "dispatched")
@@ -190,28 +191,14 @@ class Lifecycle(RuleBasedStateMachine):
             self.model.state, self.model.delivery = State.QUEUED, "pending"
             self.model.overdue = overdue
 
-    # Rarely, because little is left to happen afterwards.
-    @rule(meant=st.sampled_from([True, False, False, False]))
-    def retract(self, meant: bool) -> None:
-        if not meant:
-            return
+    @precondition(lambda self: self.model.state != State.RETRACTED)
+    @rule()
+    def retract(self) -> None:
         retracted = lifecycle.retract(self.scene.operator, self.command.pk, "no longer wanted")
         assert retracted.attempt_on_the_wire == (self.model.flying is not None)
         if self.model.delivery == "pending":
             self.model.delivery = "cancelled"
-        if self.model.state != State.RETRACTED:
-            self.model.move(State.RETRACTED)
-
-    @rule()
-    def reissue(self) -> None:
-        refusal = None if self.model.state in CAME_TO_NOTHING else "not_reissuable"
-        token = f"reissue {len(self.model.story)}"
-
-        reissue = functools.partial(issuing.reissue, self.scene.operator, self.command.pk, token)
-        assert refusal_of(reissue) == refusal
-
-        if not refusal:
-            self.model.story.append("reissued")
+        self.model.move(State.RETRACTED)
 
     # --- integrators ----------------------------------------------------------------------------
 
@@ -232,79 +219,57 @@ class Lifecycle(RuleBasedStateMachine):
         assert self.model.flying.number == self.model.attempts
 
     @precondition(lambda self: self.model.flying)
-    @rule(end=st.sampled_from([200, 400, 503, 503, "timeout", "lost"]), in_time=st.booleans())
-    def record(self, end: int | str, in_time: bool) -> None:
+    @rule(end=st.sampled_from([200, 400, 503, "timeout", "lost"]), when=MOMENTS)
+    def record(self, end: int | str, when: str) -> None:
         attempt = self.model.flying
         assert attempt
-        outcome = factories.ending(attempt, end)
-        if in_time:
-            outcome = self._before_the_deadline(outcome)
+        outcome = self._ended(factories.ending(attempt, end), when)
 
         assert record(outcome) == 1
 
-        self.closed.append(attempt)
-        self.model.end_attempt(end, in_time)
-
-    def _before_the_deadline(self, outcome: AttemptOutcome) -> AttemptOutcome:
-        deadline = fresh(self.command).ack_deadline
-        assert deadline
-        last_moment = deadline - timedelta(microseconds=1)
-        return replace(outcome, finished_at=min(outcome.finished_at, last_moment))
+        assert record(outcome) == 0, "an attempt is recorded once"
+        late = when == "late" or (when == "now" and self.model.overdue)
+        self.model.end_attempt(end, late)
 
     @precondition(lambda self: self.model.flying)
     @rule()
     def lose_the_worker(self) -> None:
-        assert self.model.flying
-        self.closed.append(self.model.flying)
         Delivery.objects.filter(lease_until__isnull=False).update(lease_until=Now())
         assert tasks.sweep_leases() == 1
-        self.model.end_attempt("lost", in_time=False)
+        self.model.end_attempt("lost", late=False)
 
-    @precondition(lambda self: self.closed)
-    @rule(end=st.sampled_from([200, 400, 503]))
-    def record_once_more(self, end: int) -> None:
-        assert record(factories.ending(self.closed[-1], end)) == 0
+    @precondition(lambda self: self.model.waits)
+    @rule(when=MOMENTS)
+    def deliver(self, when: str) -> None:
+        self.claim()
+        self.record(200, when)
 
+    @precondition(lambda self: self.model.waits)
+    @rule(attempts=st.integers(1, PLANNED))
+    def fail_again_and_again(self, attempts: int) -> None:
+        for _ in range(min(attempts, PLANNED - self.model.attempts)):
+            self.claim()
+            self.record(503, "now")
+
+    def _ended(self, outcome: AttemptOutcome, when: str) -> AttemptOutcome:
+        """The outcome, ended now, or just before the deadline, or just after it."""
+        deadline = fresh(self.command).ack_deadline
+        assert deadline
+        match when:
+            case "in time":
+                last_moment = deadline - timedelta(microseconds=1)
+                return replace(outcome, finished_at=min(outcome.finished_at, last_moment))
+            case "late":
+                return replace(outcome, finished_at=max(outcome.finished_at, deadline))
+            case _:
+                return outcome
+
+    @precondition(lambda self: self.model.state == State.DELIVERED)
     @rule()
     def sweep(self) -> None:
-        due = self.model.state == State.DELIVERED and self.model.overdue
-        assert lifecycle.time_out_overdue() == due
-        assert tasks.sweep_leases() == 0
-        if due:
+        assert lifecycle.time_out_overdue() == self.model.overdue
+        if self.model.overdue:
             self.model.move(State.TIMED_OUT)
-
-    # --- plain SQL ------------------------------------------------------------------------------
-
-    @rule(new=st.sampled_from(State))
-    def change_the_state_by_hand(self, new: State) -> None:
-        old = self.model.state
-        # A command gets queued together with its delivery only.
-        passes = new == old or ((old, new) in TRANSITIONS and new != State.QUEUED)
-        try:
-            with undone(self.sql):
-                change(self.sql, "commands_command", self.command.pk, state=new.value)
-        except psycopg.errors.CheckViolation:
-            assert not passes
-        else:
-            assert passes
-
-    @rule(column=st.sampled_from(["dispatched_at", "ack_deadline", "delivery_id", "settled_at"]))
-    def take_a_promise_back_by_hand(self, column: str) -> None:
-        promised = getattr(fresh(self.command), column) is not None
-        try:
-            with undone(self.sql):
-                change(self.sql, "commands_command", self.command.pk, **{column: None})
-        except psycopg.errors.CheckViolation:
-            assert promised
-        else:
-            assert not promised
-
-    @rule(table=st.sampled_from(["commands_command", "commands_commandevent", "webhooks_attempt"]))
-    def delete_by_hand(self, table: str) -> None:
-        if table == "webhooks_attempt" and not self.model.attempts:
-            return
-        with pytest.raises(psycopg.errors.CheckViolation), undone(self.sql):
-            self.sql.execute(f"DELETE FROM {table}".encode())
 
     # --- after each step ------------------------------------------------------------------------
 
@@ -317,6 +282,9 @@ class Lifecycle(RuleBasedStateMachine):
             self.check_delivery(command.delivery)
         else:
             assert self.model.delivery is None
+        if self.tried_by_hand != self.model.state:
+            self.tried_by_hand = self.model.state
+            self.check_plain_sql(command)
 
     def check_command(self, command: Command) -> None:
         unsettled = self.model.state in (State.LOGGED, State.QUEUED, State.DELIVERED)
@@ -345,14 +313,34 @@ class Lifecycle(RuleBasedStateMachine):
         unfinished = [attempt.pk for attempt in made if attempt.finished_at is None]
         assert unfinished == ([flying.attempt_id] if flying else [])
 
+    def check_plain_sql(self, command: Command) -> None:
+        """Where the contract leads on, and nowhere else; and no promise is taken back."""
+        old = self.model.state
+        onward = {new for new in State if self._passes(state=new.value)} - {old}
+        # A command gets queued together with its delivery only.
+        assert onward == {b for a, b in TRANSITIONS if a == old} - {State.QUEUED}
+        for column in ("dispatched_at", "ack_deadline", "delivery_id", "settled_at"):
+            assert self._passes(**{column: None}) == (getattr(command, column) is None)
+        with pytest.raises(psycopg.errors.CheckViolation), undone(self.sql):
+            self.sql.execute("DELETE FROM commands_command")
+
+    def _passes(self, **columns: object) -> bool:
+        """Whether the database lets this change of the command pass; it is undone."""
+        try:
+            with undone(self.sql):
+                change(self.sql, "commands_command", self.command.pk, **columns)
+        except psycopg.errors.CheckViolation:
+            return False
+        return True
+
 
 def test_a_command_goes_where_the_contract_says_whatever_happens_to_it(scene: Scene) -> None:
     Lifecycle.scene = scene
     run_state_machine_as_test(
         Lifecycle,
         settings=settings(
-            max_examples=40,
-            stateful_step_count=25,
+            max_examples=70,
+            stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
