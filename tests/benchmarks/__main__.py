@@ -86,9 +86,9 @@ def _measured(options: argparse.Namespace) -> Report:
 def _run(sizes: Sizes, names: list[str]) -> Report:
     progress = Progress()
     progress.show("starting PostgreSQL, the receiver and an organization")
-    with Stage.set() as stage:
+    with Stage.set() as stage, contextlib.ExitStack() as keeping:
         facts = machine.facts(stage.folder)
-        run = Run(stage, sizes, progress)
+        run = Run(stage, sizes, progress, keeping)
         figures: dict[str, list[Figure]] = {}
         for name, measure in MEASURES.items():
             if name in names:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tests.benchmarks import load
 from tests.benchmarks.progress import Progress
-from tests.benchmarks.stage import Arena, Stage
+from tests.benchmarks.stage import Arena, Stage, Wanted
 
 # Deliveries before anything counts: connections are open, caches warm, plans made.
 WARM_UP = 300
@@ -35,20 +36,21 @@ class Sizes:
 
 
 FULL = Sizes(history=(10_000, 100_000, 1_000_000))
+# A look at each measure, in less than a minute on a quiet machine.
 QUICK = Sizes(
-    rounds=2,
+    rounds=1,
     burst=1_000,
     idle_dispatches=30,
     loaded_dispatches=40,
     stream_s=2.0,
     isolated_dispatches=30,
     history=(5_000,),
-    waiting=5_000,
+    waiting=0,
     compared_rounds=1,
     compared_burst=800,
     memory=2_000,
     flooded=30,
-    workers=(1, 2),
+    workers=(),
 )
 
 
@@ -59,21 +61,36 @@ class Run:
     stage: Stage
     sizes: Sizes
     progress: Progress
+    # What is kept until the run ends.
+    keeping: contextlib.ExitStack
     # Deliveries a second, once it is known.
-    throughput: float | None = field(default=None)
+    throughput: float | None = None
+
+    @functools.cached_property
+    def shared(self) -> Arena:
+        """The arena of the measures that leave nothing behind but rows."""
+        return self.keeping.enter_context(self.arena())
 
     @contextlib.contextmanager
-    def arena(self, *, clusters: int = 1, **settings: object) -> Iterator[Arena]:
+    def arena(self, pools: int = 1) -> Iterator[Arena]:
         """An arena whose workers are warm."""
-        with self.stage.arena(clusters=clusters, **settings) as arena:
-            load.burst(arena, arena.scene.healthy, WARM_UP)
-            arena.receiver.reset()
-            yield arena
+        with self.arenas({"": Wanted(pools)}) as arenas:
+            yield arenas[""]
 
-    def half_of_throughput(self, arena: Arena) -> float:
+    @contextlib.contextmanager
+    def arenas(self, wanted: Mapping[str, Wanted]) -> Iterator[dict[str, Arena]]:
+        """Several of them, side by side."""
+        with self.stage.arenas(wanted) as arenas:
+            for arena in arenas.values():
+                load.burst(arena, arena.scene.healthy, WARM_UP)
+            self.stage.receiver.reset()
+            yield arenas
+
+    def half_of_throughput(self) -> float:
         """Deliveries a second that leave half of the engine free."""
         if self.throughput is None:
             self.progress.show("how fast is it at all?")
+            arena = self.shared
             self.throughput = load.burst(arena, arena.scene.healthy, self.sizes.burst).per_second
             arena.receiver.reset()
         return self.throughput / 2

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import LiteralString
@@ -25,6 +25,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from config.database import EmbeddedPostgres
+from config.processes import read_procfile
 from tests.benchmarks import machine
 from tests.benchmarks.figures import BenchmarkFailed
 from tests.benchmarks.reception import Reception
@@ -73,10 +74,14 @@ class Process:
             words = self._log.read_text(errors="replace")[-2000:]
             raise BenchmarkFailed(f"A process of the console ended:\n{words}")
 
-    def stop(self) -> None:
-        """Ask it to end; kill all of it when it does not. Asking twice does no harm."""
-        left = self.pids
+    def terminate(self) -> None:
+        """Ask it to end, and do not wait: others can be asked meanwhile. Asking twice does no harm."""
         self._process.terminate()
+
+    def stop(self) -> None:
+        """Ask it to end; kill all of it when it does not."""
+        left = self.pids
+        self.terminate()
         try:
             self._process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -84,6 +89,14 @@ class Process:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How many pools an arena has, and the settings that they are started with."""
+
+    pools: int = 1
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass
@@ -103,6 +116,11 @@ class Arena:
     def check(self) -> None:
         for cluster in self.clusters:
             cluster.check()
+
+    def is_at_work(self) -> bool:
+        """Whether each pool has shown a sign of life."""
+        self.check()
+        return self.value("SELECT count(*) FROM webhooks_heartbeat") >= len(self.clusters)
 
     def value(self, sql: LiteralString, *parameters: object) -> float:
         """The one number that a query returns."""
@@ -154,23 +172,31 @@ class Stage:
         }
 
     @contextlib.contextmanager
-    def arena(self, *, clusters: int = 1, **settings: object) -> Iterator[Arena]:
-        """A fresh copy of the prepared database with pools at work, started with these settings."""
+    def arenas(self, wanted: Mapping[str, Wanted]) -> Iterator[dict[str, Arena]]:
+        """Fresh copies of the prepared database with pools at work, started and ended together."""
         with contextlib.ExitStack() as at_the_end:
-            url = self._copy()
-            sql = at_the_end.enter_context(psycopg.connect(url, autocommit=True))
-            arena = Arena(url, self.scene, self.receiver, sql)
-            environment = self.environment(url, **settings)
-            command = [sys.executable, str(PROJECT / "manage.py"), "cluster"]
-            for number in range(clusters):
-                log = self.folder / f"cluster-{next(_numbers)}-{number}.log"
-                cluster = Process(command, environment, log)
-                at_the_end.callback(cluster.stop)
-                arena.clusters.append(cluster)
+            arenas = {name: self._open(at_the_end, one) for name, one in wanted.items()}
+            for arena in arenas.values():
+                for cluster in arena.clusters:
+                    at_the_end.callback(cluster.terminate)
             # What hangs would hold up the end for as long as an attempt may take.
             at_the_end.callback(self.receiver.release)
-            wait_until(lambda: _beats(arena) >= clusters, START_TIMEOUT_S, "the pools work")
-            yield arena
+            for arena in arenas.values():
+                wait_until(arena.is_at_work, START_TIMEOUT_S, "the pools work")
+            yield arenas
+
+    def _open(self, at_the_end: contextlib.ExitStack, wanted: Wanted) -> Arena:
+        url = self._copy()
+        sql = at_the_end.enter_context(psycopg.connect(url, autocommit=True))
+        arena = Arena(url, self.scene, self.receiver, sql)
+        environment = self.environment(url, **wanted.settings)
+        command = [sys.executable, str(PROJECT / "manage.py"), "cluster"]
+        for _ in range(wanted.pools):
+            log = self.folder / f"cluster-{next(_numbers)}.log"
+            cluster = Process(command, environment, log)
+            at_the_end.callback(cluster.stop)
+            arena.clusters.append(cluster)
+        return arena
 
     @contextlib.contextmanager
     def web(self, arena: Arena, port: int) -> Iterator[Process]:
@@ -198,16 +224,9 @@ class Stage:
         return _named(self.database.url, name)
 
 
-def _beats(arena: Arena) -> int:
-    arena.check()
-    return int(arena.value("SELECT count(*) FROM webhooks_heartbeat"))
-
-
 def _named(url: str, database: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
 
 
 def _procfile_line(name: str) -> str:
-    from config.processes import read_procfile
-
     return read_procfile(PROJECT / "Procfile")[name]

@@ -7,7 +7,6 @@ what it holds grows a hundredfold, and nothing else may grow.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
@@ -16,7 +15,7 @@ from tests.benchmarks import comparing, fill
 from tests.benchmarks.figures import Figure, at_least, at_most
 from tests.benchmarks.plan import Plan, claim_plan
 from tests.benchmarks.run import Run
-from tests.benchmarks.stage import Arena
+from tests.benchmarks.stage import Arena, Wanted
 
 # Flat within a fifth.
 AIM_RATIO = 0.8
@@ -39,26 +38,23 @@ def measure(run: Run) -> list[Figure]:
     figures: list[Figure] = []
     plans: list[Plan] = []
     for past in _pasts(run):
-        with contextlib.ExitStack() as both:
-            arenas = {name: both.enter_context(run.arena()) for name in (EMPTY, GROWN)}
+        with run.arenas({EMPTY: Wanted(), GROWN: Wanted()}) as arenas:
             run.progress.show(f"growth: filling in {past.name}")
             past.rows(run, arenas[GROWN])
             for arena in arenas.values():
                 fill.tidy(arena.connection)
-            plans.append(claim_plan(arenas[GROWN]))
-            figures += _planned(past.name, plans[-1], plans[0])
             figures += _compared(run, past, arenas)
-            if len(plans) == len(_pasts(run)):
-                beside = claim_plan(arenas[GROWN], backlog=BACKLOG)
-                figures += _planned(f"{BACKLOG:,} due at one endpoint", beside, plans[0])
+            plans += [claim_plan(arenas[GROWN]), claim_plan(arenas[GROWN], backlog=BACKLOG)]
+            figures += _planned(past.name, plans[-2], plans[0])
+            figures += _planned(f"{past.name}, {BACKLOG:,} due at one", plans[-1], plans[0])
     return figures
 
 
 def _pasts(run: Run) -> list[Past]:
-    return [
-        *(Past(f"{size:,} recorded", _recorded(size)) for size in run.sizes.history),
-        Past(f"{run.sizes.waiting:,} waiting", _waiting),
-    ]
+    pasts = [Past(f"{size:,} recorded", _recorded(size)) for size in run.sizes.history]
+    if run.sizes.waiting:
+        pasts.append(Past(f"{run.sizes.waiting:,} waiting", _waiting))
+    return pasts
 
 
 def _recorded(size: int) -> Callable[[Run, Arena], None]:

@@ -22,6 +22,12 @@ BACKLOG_OF_OTHERS = 50
 TAKEN_S = 1.5
 AIM_RATIO = 2.0
 
+# So that the pool can end: nothing more hangs.
+BURY = """
+UPDATE webhooks_endpoint SET enabled = false, disabled_at = now(), disabled_reason = 'measured'
+ WHERE id = ANY(%s)
+"""
+
 
 def measure(run: Run) -> list[Figure]:
     count = run.sizes.isolated_dispatches
@@ -37,6 +43,7 @@ def measure(run: Run) -> list[Figure]:
             "SELECT count(*) FROM webhooks_delivery WHERE lease_until IS NOT NULL"
         )
         beside = dispatch(api, arena, healthy, count, PER_SECOND)
+        arena.connection.execute(BURY, [[dead.endpoint for dead in arena.scene.dead]])
         arena.receiver.release()
         arena.receiver.reset()
     before, after = _p99(alone), _p99(beside)

@@ -16,9 +16,9 @@ LEAD_S = 1.0
 
 
 def measure(run: Run) -> list[Figure]:
-    with run.arena() as arena, api_of(run.stage, arena) as api:
-        half = run.half_of_throughput(arena)
-        healthy = arena.scene.healthy
+    arena, half = run.shared, run.half_of_throughput()
+    healthy = arena.scene.healthy
+    with api_of(run.stage, arena) as api:
         dispatch(api, arena, healthy, 20, PER_SECOND)  # the web server warms up
         run.progress.show("latency: idle")
         idle = dispatch(api, arena, healthy, run.sizes.idle_dispatches, PER_SECOND)

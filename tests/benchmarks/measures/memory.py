@@ -15,17 +15,16 @@ AIM_GROWTH_MB = 10.0
 
 
 def measure(run: Run) -> list[Figure]:
-    with run.arena() as arena:
-        load.burst(arena, arena.scene.healthy, min(WARM_UP, run.sizes.memory))
-        before = _resident(arena)
-        for done in range(0, run.sizes.memory, CHUNK):
-            run.progress.show(f"memory: {done:,} of {run.sizes.memory:,} deliveries")
-            size = min(CHUNK, run.sizes.memory - done)
-            load.burst(arena, arena.scene.healthy, size)
-            arena.receiver.reset()
-        after = _resident(arena)
-        run.progress.show(f"memory: {run.sizes.flooded} answers of a gigabyte")
-        flooded = _most_while_flooded(run, arena)
+    arena = run.shared
+    load.burst(arena, arena.scene.healthy, min(WARM_UP, run.sizes.memory))
+    before = _resident(arena)
+    for done in range(0, run.sizes.memory, CHUNK):
+        run.progress.show(f"memory: {done:,} of {run.sizes.memory:,} deliveries")
+        load.burst(arena, arena.scene.healthy, min(CHUNK, run.sizes.memory - done))
+        arena.receiver.reset()
+    after = _resident(arena)
+    run.progress.show(f"memory: {run.sizes.flooded} answers of a gigabyte")
+    flooded = _most_while_flooded(run, arena)
     return [
         Figure("processes of the pool", len(before)),
         Figure("resident before, all", sum(before.values()), "MB"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from statistics import median
 
 from tests.benchmarks import comparing, load
 from tests.benchmarks.figures import Figure, none_of
 from tests.benchmarks.run import Run
+from tests.benchmarks.stage import Wanted
 
 ATTEMPTS = "SELECT count(*) FROM webhooks_attempt"
 
@@ -18,13 +18,13 @@ def measure(run: Run) -> list[Figure]:
 
 
 def _by_workers(run: Run) -> list[Figure]:
-    with contextlib.ExitStack() as all_of_them:
-        arenas = {
-            f"{workers} worker{'s' * (workers > 1)}": all_of_them.enter_context(
-                run.arena(DELIVERY_WORKERS=workers)
-            )
-            for workers in run.sizes.workers
-        }
+    wanted = {
+        f"{workers} worker{'s' * (workers > 1)}": Wanted(settings={"DELIVERY_WORKERS": workers})
+        for workers in run.sizes.workers
+    }
+    if not wanted:
+        return []
+    with run.arenas(wanted) as arenas:
         rates = comparing.rates(run, arenas, "processes")
     first, *others = rates
     return [
@@ -38,7 +38,7 @@ def _by_workers(run: Run) -> list[Figure]:
 
 def _two_pools(run: Run) -> list[Figure]:
     """Two hosts: the same command started twice on one database."""
-    with run.arena(clusters=2) as arena:
+    with run.arena(pools=2) as arena:
         run.progress.show("processes: two pools on one database")
         before = arena.value(ATTEMPTS)
         rate = load.burst(arena, arena.scene.healthy, run.sizes.burst).per_second

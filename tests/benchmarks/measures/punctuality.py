@@ -34,16 +34,15 @@ SELECT 'msg_' || replace(d.event_id::text, '-', ''), a.number, extract(epoch FRO
 
 
 def measure(run: Run) -> list[Figure]:
-    with run.arena() as arena:
-        rate = run.half_of_throughput(arena) / (1 + RETRIED)
-        seconds = run.sizes.stream_s + WAIT_S
-        run.progress.show(f"punctuality: {rate:.0f} new deliveries/s for {seconds:.0f} s")
-        with load.stream(arena, arena.scene.flaky, rate, seconds) as batch:
-            time.sleep(seconds)
-        time.sleep(AFTERWARDS_S)
-        load.settle(arena)
-        figures = list(_figures(arena, batch))
-        arena.receiver.reset()
+    arena, rate = run.shared, run.half_of_throughput() / (1 + RETRIED)
+    seconds = run.sizes.stream_s + WAIT_S
+    run.progress.show(f"punctuality: {rate:.0f} new deliveries/s for {seconds:.0f} s")
+    with load.stream(arena, arena.scene.flaky, rate, seconds) as batch:
+        time.sleep(seconds)
+    time.sleep(AFTERWARDS_S)
+    load.settle(arena)
+    figures = list(_figures(arena, batch))
+    arena.receiver.reset()
     return figures
 
 

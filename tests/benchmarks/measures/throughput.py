@@ -8,13 +8,14 @@ down slows both.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from statistics import median
 
 from django.conf import settings
 
 from tests.benchmarks import bare, fill, load, machine
 from tests.benchmarks.bare import Order, Posted
-from tests.benchmarks.figures import Figure, at_least
+from tests.benchmarks.figures import Figure
 from tests.benchmarks.run import Run
 from tests.benchmarks.stage import Arena
 from webhooks.rules import signing
@@ -34,46 +35,58 @@ UNITS = {
 BARE_POSTS = 2
 
 
+@dataclass(frozen=True)
+class Round:
+    """The engine and the bare posts, one after the other."""
+
+    engine: float  # deliveries a second
+    plain: dict[str, Posted]
+    cost: dict[str, float]  # of one delivery
+
+    def ratio(self, kind: str) -> float:
+        return self.engine / self.plain[kind].per_second
+
+
 def measure(run: Run) -> list[Figure]:
     """Rounds in turns, then medians; a ratio is the median of the rounds' own ratios."""
-    size = run.sizes.burst
-    engine: list[float] = []
-    costs: list[dict[str, float]] = []
-    plain: dict[str, list[Posted]] = {"requests": [], "http.client": []}
-    with run.arena() as arena:
-        for number in range(1, run.sizes.rounds + 1):
-            run.progress.show(f"throughput: round {number} of {run.sizes.rounds}")
-            for kind, rounds in plain.items():
-                rounds.append(bare.measure(_orders(arena, kind, size * BARE_POSTS)))
-            batch = fill.queued(arena.connection, arena.scene, arena.scene.healthy, size)
-            before = _spent(run, arena)
-            engine.append(load.release(arena, batch).per_second)
-            after = _spent(run, arena)
-            costs.append({what: (after[what] - before[what]) / size for what in after})
-            arena.receiver.reset()
-    run.throughput = median(engine)
+    rounds = []
+    for number in range(1, run.sizes.rounds + 1):
+        run.progress.show(f"throughput: round {number} of {run.sizes.rounds}")
+        rounds.append(_round(run, run.shared))
+    run.throughput = median(one.engine for one in rounds)
+    alone = load.burst(run.shared, run.shared.scene.healthy[:1], run.sizes.burst // 4)
+    run.shared.receiver.reset()
     return [
         Figure("durable deliveries", run.throughput, "/s"),
-        *(Figure(f"bare {kind} posts", _rate(rounds), "/s") for kind, rounds in plain.items()),
-        at_least("of bare requests sessions", _ratio(engine, plain["requests"]), "", 1.0),
-        Figure("of a bare http.client loop", _ratio(engine, plain["http.client"])),
+        *_beside(rounds, "requests", "bare requests sessions", 1.0),
+        *_beside(rounds, "http.client", "a bare http.client loop", None),
+        Figure("durable deliveries to one endpoint alone", alone.per_second, "/s"),
         *(
-            Figure(f"CPU of a bare {kind} post", median(one.cpu_ms for one in rounds), "ms")
-            for kind, rounds in plain.items()
-        ),
-        *(
-            Figure(f"a delivery's {what}", median(cost[what] for cost in costs), unit)
+            Figure(f"a delivery's {what}", median(one.cost[what] for one in rounds), unit)
             for what, unit in UNITS.items()
         ),
     ]
 
 
-def _rate(rounds: list[Posted]) -> float:
-    return median(one.per_second for one in rounds)
+def _round(run: Run, arena: Arena) -> Round:
+    size = run.sizes.burst
+    plain = {kind: bare.measure(_orders(arena, kind, size * BARE_POSTS)) for kind in bare.POSTERS}
+    batch = fill.queued(arena.connection, arena.scene, arena.scene.healthy, size)
+    before = _spent(run, arena)
+    engine = load.release(arena, batch).per_second
+    after = _spent(run, arena)
+    arena.receiver.reset()
+    return Round(engine, plain, {what: (after[what] - before[what]) / size for what in after})
 
 
-def _ratio(engine: list[float], plain: list[Posted]) -> float:
-    return median(ours / bare.per_second for ours, bare in zip(engine, plain, strict=True))
+def _beside(rounds: list[Round], kind: str, name: str, aim: float | None) -> list[Figure]:
+    plain = [one.plain[kind] for one in rounds]
+    ratio = median(one.ratio(kind) for one in rounds)
+    return [
+        Figure(f"{name}: posts", median(one.per_second for one in plain), "/s"),
+        Figure(f"{name}: CPU of a post", median(one.cpu_ms for one in plain), "ms"),
+        Figure(f"the engine, of {name}", ratio, "", aim, from_below=True),
+    ]
 
 
 def _spent(run: Run, arena: Arena) -> dict[str, float]:
