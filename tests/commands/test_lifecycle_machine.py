@@ -339,7 +339,7 @@ def test_a_command_goes_where_the_contract_says_whatever_happens_to_it(scene: Sc
     run_state_machine_as_test(
         Lifecycle,
         settings=settings(
-            max_examples=70,
+            max_examples=50,
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),
