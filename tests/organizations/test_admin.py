@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from organizations import keys
-from organizations.models import ApiKey, AuditEntry, Membership, Organization, User
+from organizations.models import ApiKey, AuditEntry, Membership, Notice, Organization, User
 from tests.administration import (
     act,
     changelist,
@@ -17,6 +17,7 @@ from tests.administration import (
     superuser,
 )
 from tests.factories import Scene, new_scene
+from webhooks import endpoints
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 
@@ -159,3 +160,17 @@ def test_an_owner_renames_his_organization_and_it_is_on_record(scene: Scene) -> 
 def test_the_audit_trail_is_searched_by_what_it_was_done_to(scene: Scene) -> None:
     shown = html(staff(scene.owner), f"{changelist(AuditEntry)}?q={scene.dataset.pk}")
     assert "2 audit entries" in shown  # made, and armed
+
+
+# --- notices ------------------------------------------------------------------------------------
+
+
+def test_an_owner_reads_every_notice_and_an_operator_his_own(scene: Scene) -> None:
+    scene.failed()
+    endpoints.disable(scene.owner, scene.endpoint.pk, "Off")
+    of_command, of_endpoint = Notice.objects.order_by("pk")
+    assert "2 notices" in html(staff(scene.owner), changelist(Notice))
+    operator = staff(scene.operator)
+    assert "1 notice" in html(operator, changelist(Notice))
+    html(operator, page_of(of_command))
+    assert operator.get(page_of(of_endpoint)).status_code == 404
