@@ -33,6 +33,8 @@ def _provide(config: pytest.Config) -> None:
     folder.chmod(0o755)  # run as root, the server's account must pass
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ.setdefault("CONSOLE_DATA_DIR", str(folder))
+    # Workers of the tests must never mail to the made-up people of the tests.
+    os.environ.pop("EMAIL_URL", None)
     if os.environ.get("DATABASE_URL"):
         return
     database = EmbeddedPostgres(folder, durable=False)
