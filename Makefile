@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check
+.PHONY: help run demo test check bench
 
 help: ## list the targets
 	@sed -n 's/^\([a-z.]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -19,6 +19,9 @@ demo: $(INSTALLED) ## send one command for each way a delivery can end, and chec
 
 test: $(INSTALLED) ## run the tests, with a throw-away PostgreSQL unless DATABASE_URL names one
 	$(BIN)/python -m pytest
+
+bench: $(INSTALLED) ## measure the engine (ARGS="--quick" for a look, ARGS="--full" for a million rows)
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types, import directions, templates, missing migrations
 	$(BIN)/ruff check .
