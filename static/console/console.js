@@ -175,6 +175,7 @@
       banner.hidden = false;
     }
     show();
+    tick();
   }
 
   function heard(xhr) {
@@ -189,11 +190,13 @@
   }
 
   document.addEventListener("htmx:configRequest", (event) => {
-    const { elt, headers, parameters } = event.detail;
+    const { elt, headers, formData } = event.detail;
     if (isLive(elt) && !("behind" in elt.dataset)) headers["X-Revision"] = elt.dataset.revision;
-    if (elt.matches("form[data-tidy]")) {
-      for (const [name, value] of Object.entries(parameters)) if (!value) delete parameters[name];
-    }
+    if (!elt.matches("form[data-tidy]")) return;
+    for (const [name, value] of [...formData]) if (!value) formData.delete(name);
+    // Leaving the search field says again what typing said: "back" must not stop there twice.
+    const shown = new URLSearchParams(window.location.search);
+    if (new URLSearchParams(formData).toString() === shown.toString()) event.preventDefault();
   });
 
   document.addEventListener("htmx:beforeRequest", (event) => {
@@ -241,7 +244,7 @@
   const sheet = () => document.getElementById("sheet");
 
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id !== "sheet") return;
+    if (event.detail.target?.id !== "sheet") return;
     if (!sheet().open) sheet().showModal();
     tick();
   });

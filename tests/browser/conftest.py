@@ -6,7 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from shutil import which
 
 import pytest
 from django.conf import settings
@@ -23,7 +23,10 @@ from webhooks.engine.sender import Sender, SenderConfig
 # Playwright keeps an event loop in the test's own thread, where the tests also use the database.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := which(name))),
+    None,
+)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -71,7 +74,7 @@ class Window:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    if not Path(CHROMIUM).exists():
+    if CHROMIUM is None:
         pytest.skip("Chromium is not installed.")
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
