@@ -29,7 +29,8 @@ INTERRUPTED = 130
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: stop everything first
+    for number in (signal.SIGINT, signal.SIGTERM):  # either stops everything first
+        signal.signal(number, signal.default_int_handler)
     try:
         report = _read(options.read) if options.read else _measured(options)
     except KeyboardInterrupt:

@@ -24,6 +24,11 @@ START_TIMEOUT_S = 60.0
 # endpoint, twice.
 ARRIVAL_TIMEOUT_S = 20.0
 
+# Dispatches before anything counts, each on a connection of its own.
+WARM_UP = 30
+
+COMMANDS = "SELECT command::text FROM bench_row WHERE batch = %s ORDER BY n"
+
 MESSAGES = """
 SELECT c.id::text, 'msg_' || replace(d.event_id::text, '-', '')
   FROM bench_row r JOIN commands_command c ON c.id = r.command
@@ -86,11 +91,15 @@ class Api:
 
 @contextlib.contextmanager
 def api_of(stage: Stage, arena: Arena) -> Iterator[Api]:
-    """The web server of this arena, started for the block."""
+    """The web server of this arena, started for the block, each of its processes warm."""
     port = _free_port()
     with stage.web(arena, port) as server:
         api = Api(port, stage.scene.api_key)
         wait_until(lambda: _is_up(server, api), START_TIMEOUT_S, "the web server answers")
+        batch = fill.logged(arena.connection, arena.scene, arena.scene.healthy, WARM_UP)
+        for command in _commands(arena, batch):
+            api.hang_up()  # the next connection may go to another process
+            api.dispatch(command)
         yield api
 
 
@@ -102,18 +111,18 @@ def dispatch(
     The gaps are random, so that no rhythm of the console's own meets every one of them.
     """
     batch = fill.logged(arena.connection, arena.scene, targets, count)
-    rows = arena.connection.execute(
-        "SELECT command::text FROM bench_row WHERE batch = %s ORDER BY n", [batch.number]
-    )
-    commands = [str(command) for (command,) in rows]
     times = {}
     api.hang_up()
     began, gap = time.monotonic(), 1 / per_second
-    for turn, command in enumerate(commands):
+    for turn, command in enumerate(_commands(arena, batch)):
         pause = began + (turn + random.random()) * gap - time.monotonic()
         time.sleep(max(pause, 0))
         times[command] = api.dispatch(command)
     return _arrived(arena, batch, times)
+
+
+def _commands(arena: Arena, batch: fill.Batch) -> list[str]:
+    return [command for (command,) in arena.connection.execute(COMMANDS, [batch.number])]
 
 
 def _arrived(

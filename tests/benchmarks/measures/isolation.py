@@ -33,7 +33,6 @@ def measure(run: Run) -> list[Figure]:
     count = run.sizes.isolated_dispatches
     with run.arena() as arena, api_of(run.stage, arena) as api:
         healthy = arena.scene.healthy
-        dispatch(api, arena, healthy, 20, PER_SECOND)  # the web server warms up
         run.progress.show("isolation: the healthy ones alone")
         alone = dispatch(api, arena, healthy, count, PER_SECOND)
         run.progress.show("isolation: beside dead endpoints")

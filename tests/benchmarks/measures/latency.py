@@ -19,7 +19,6 @@ def measure(run: Run) -> list[Figure]:
     arena, half = run.shared, run.half_of_throughput()
     healthy = arena.scene.healthy
     with api_of(run.stage, arena) as api:
-        dispatch(api, arena, healthy, 20, PER_SECOND)  # the web server warms up
         run.progress.show("latency: idle")
         idle = dispatch(api, arena, healthy, run.sizes.idle_dispatches, PER_SECOND)
         run.progress.show(f"latency: beside {half:.0f} deliveries/s")
