@@ -13,6 +13,7 @@ import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Never
 
 from config.database import DatabaseUnavailable, data_dir_from_environment
 from config.processes import adopt_orphans, kill_descendants
@@ -25,12 +26,13 @@ from tests.benchmarks.run import FULL, QUICK, Run, Sizes
 from tests.benchmarks.stage import Stage
 
 INTERRUPTED = 130
+STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM):  # either stops everything first
-        signal.signal(number, signal.default_int_handler)
+    for number in STOPPING_SIGNALS:
+        signal.signal(number, _stop)
     try:
         report = _read(options.read) if options.read else _measured(options)
     except KeyboardInterrupt:
@@ -45,6 +47,13 @@ def main(arguments: list[str]) -> int:
     for broken in report.broken_promises:
         print(f"A promise was broken: {broken}", file=sys.stderr)
     return 1 if report.broken_promises else 0
+
+
+def _stop(*_: object) -> Never:
+    """Once: what follows is cleaning up, and a second Ctrl-C must not interrupt that."""
+    for number in STOPPING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
