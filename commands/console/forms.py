@@ -171,7 +171,9 @@ class DatasetForm(OnceForm):
         super().__init__(*args, **kwargs)
         for name, found in {
             "experiment": Experiment.objects.filter(organization=organization),
-            "endpoint": Endpoint.objects.filter(organization=organization, receives_commands=True),
+            "endpoint": Endpoint.objects.filter(
+                organization=organization, receives_commands=True, archived_at=None
+            ),
         }.items():
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)

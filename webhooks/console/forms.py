@@ -28,6 +28,22 @@ class EndpointForm(OnceForm):
     receives_commands = forms.BooleanField(
         required=False, initial=True, help_text="Commands of your datasets may be sent to it."
     )
+    event_types = forms.CharField(
+        label="Events",
+        required=False,
+        max_length=10_000,
+        help_text="Types it is told of, such as command.failed, command.* or *; commas between them.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def clean_event_types(self) -> list[str]:
+        return [
+            one for part in self.cleaned_data["event_types"].split(",") if (one := part.strip())
+        ]
+
+    def refuse(self, field: str, reason: str) -> None:
+        """Show what the service said beside the field it said it of."""
+        self.add_error(field if field in self.fields else None, reason)
 
 
 class DisableForm(ConsoleForm):

@@ -49,12 +49,32 @@ ATTEMPT_FIELDS = (
 
 
 @dataclass(frozen=True)
+class EndpointLook:
+    """A word, a picture and a family, which differ from each other."""
+
+    word: str
+    family: str
+    icon: str
+
+
+ENABLED: Final = EndpointLook("Enabled", "good", "acked")
+DISABLED: Final = EndpointLook("Disabled", "person", "disabled")
+ARCHIVED: Final = EndpointLook("Archived", "withdrawn", "disabled")
+
+
+@dataclass(frozen=True)
 class EndpointRow:
     """An endpoint with its health."""
 
     endpoint: Endpoint
     health: Health
     strip: Strip
+
+    @property
+    def look(self) -> EndpointLook:
+        if self.endpoint.archived_at:
+            return ARCHIVED
+        return ENABLED if self.endpoint.enabled else DISABLED
 
     @property
     def warning(self) -> str:

@@ -15,7 +15,7 @@ from organizations.console.responses import done, live, page_or_sheet, revision_
 from webhooks import endpoints as service
 from webhooks.console import rows
 from webhooks.console.forms import DisableForm, EndpointForm
-from webhooks.endpoints import NewEndpoint
+from webhooks.endpoints import FieldRefused, NewEndpoint, Refused
 from webhooks.policies import POLICIES
 from webhooks.rules.addresses import UrlNotAllowed
 
@@ -59,7 +59,17 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 def _shown(row: rows.EndpointRow) -> tuple[object, ...]:
     """Whatever of an endpoint can change on a page."""
     e = row.endpoint
-    return (e.pk, e.name, e.url, e.policy, e.is_default, e.enabled, e.disabled_at, row.health)
+    return (
+        e.pk,
+        e.name,
+        e.url,
+        e.policy,
+        e.is_default,
+        e.enabled,
+        e.disabled_at,
+        e.archived_at,
+        row.health,
+    )
 
 
 @permitted("endpoints:write")
@@ -76,9 +86,9 @@ def register(request: ConsoleRequest) -> HttpResponse:
         return redirect(once.recall(token) or reverse("endpoints"))
     try:
         created = service.create(request.actor, NewEndpoint(**form.cleaned_data))
-    except UrlNotAllowed as refusal:
+    except (UrlNotAllowed, FieldRefused) as refusal:
         once.give_back(token)
-        form.add_error("url", str(refusal))
+        form.refuse(getattr(refusal, "field", "url"), str(refusal))
         return render(request, "endpoints/new.html", {"form": form}, status=422)
     once.remember(token, reverse("endpoint", args=[created.endpoint.pk]))
     context = {"endpoint": created.endpoint, "secret": created.secret}
@@ -104,10 +114,13 @@ def disable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 def enable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What enabling does and what not; then, by POST, the endpoint is used again."""
     row = rows.find(request.actor, pk)
+    context = {"row": row, "endpoint": row.endpoint, "title": f"Enable {row.endpoint.name}"}
     if request.method != "POST":
-        context = {"row": row, "endpoint": row.endpoint, "title": f"Enable {row.endpoint.name}"}
         return page_or_sheet(request, "endpoints/_enable.html", context)
-    service.enable(request.actor, pk)
+    try:
+        service.enable(request.actor, pk)
+    except Refused as refusal:
+        return page_or_sheet(request, "endpoints/_enable.html", context | {"refused": refusal}, 409)
     return done(request, reverse("endpoint", args=[pk]), f"{row.endpoint.name} is enabled.")
 
 

@@ -111,6 +111,28 @@ def test_a_url_that_is_not_allowed_is_refused_beside_its_field(scene: Scene) -> 
     assert owner.post(reverse("register_endpoint"), **form).status == 201
 
 
+def test_events_are_subscribed_to_by_type_or_refused_beside_the_field(scene: Scene) -> None:
+    owner = Visitor(scene.owner)
+    form = fresh_form(owner, event_types="command.failed, nonsense!")
+    refused = owner.post(reverse("register_endpoint"), **form)
+    assert refused.status == 422
+    assert refused.has("id_event_types_error")
+    owner.post(reverse("register_endpoint"), **form | {"event_types": "command.failed, ping.*"})
+    assert scene.organization.endpoints.get(name="New").event_types == ["command.failed", "ping.*"]
+
+
+def test_an_archived_endpoint_is_read_and_never_enabled(scene: Scene) -> None:
+    endpoints.archive(scene.owner, scene.endpoint.pk)
+    owner = Visitor(scene.owner)
+    page = owner.get(page_of(scene.endpoint))
+    assert "Archived" in page.text
+    assert not page.has("enable")
+    assert scene.endpoint.name not in owner.get("/endpoints/").text
+    refused = owner.post_sheet(reverse("enable_endpoint", args=[scene.endpoint.pk]))
+    assert refused.status == 409
+    assert "not used again" in refused.text
+
+
 def test_an_operator_neither_sees_nor_does_what_is_an_owners(scene: Scene) -> None:
     operator, page = Visitor(scene.operator), page_of(scene.endpoint)
     assert not operator.get(page).has("disable")
