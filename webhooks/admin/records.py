@@ -36,6 +36,8 @@ class EventAdmin(TenantAdmin[Event]):
         "message_id",
         "shown_body",
         "published",
+        "place",
+        "hops",
         "idempotency_key",
         "created_at",
         "deliveries",
