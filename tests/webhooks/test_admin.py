@@ -16,6 +16,7 @@ from tests.administration import (
     superuser,
 )
 from tests.factories import Scene, answer, claim, fresh, new_scene, record
+from webhooks import endpoints
 from webhooks.models import Attempt, Delivery, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
@@ -121,6 +122,38 @@ def test_a_limit_that_would_hold_deliveries_for_ever_is_refused(scene: Scene, li
     response = staff(scene.owner).post(page_of(scene.endpoint), {**EDIT, "max_in_flight": limit})
     assert "Ensure this value is" in response.content.decode()
     assert Endpoint.objects.get().max_in_flight is None
+
+
+def test_event_types_are_checked(scene: Scene) -> None:
+    client = staff(scene.owner)
+    refused = client.post(page_of(scene.endpoint), {**EDIT, "event_types": "command.*,No Type"})
+    assert "Write a type as command.failed" in refused.content.decode()
+    client.post(page_of(scene.endpoint), {**EDIT, "event_types": "command.*,endpoint.disabled"})
+    assert Endpoint.objects.get().event_types == ["command.*", "endpoint.disabled"]
+
+
+# --- archive ------------------------------------------------------------------------------------
+
+
+def test_archiving_asks_first_and_is_for_good(scene: Scene) -> None:
+    client = staff(scene.owner)
+    assert "Their history stays." in act(client, "archive", [scene.endpoint])
+    assert Endpoint.objects.get().archived_at is None
+    assert "is archived." in act(client, "archive", [scene.endpoint], confirmed="True")
+    endpoint = Endpoint.objects.get()
+    assert endpoint.archived_at
+    assert "Register a new one." in act(client, "enable", [endpoint], confirmed="True")
+    assert client.post(page_of(endpoint), EDIT).status_code == 403
+    assert not Endpoint.objects.get().enabled
+
+
+def test_headers_are_shown_by_name(scene: Scene) -> None:
+    endpoints.edit(scene.owner, scene.endpoint.pk, {"headers": {"X-Key": "confidential"}})
+    shown = html(staff(scene.owner), page_of(scene.endpoint))
+    assert "X-Key" in shown
+    ciphertext = Endpoint.objects.get().headers_ciphertext
+    assert "confidential" not in shown
+    assert ciphertext not in shown
 
 
 # --- what is shown ------------------------------------------------------------------------------

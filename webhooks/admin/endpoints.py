@@ -4,7 +4,10 @@ nothing can be edited. Where webhooks go is changed where the new address is tri
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from organizations.actors import NotPermitted
+from organizations.actors import Actor, NotPermitted
 from organizations.admin_actions import Question, confirm
 from organizations.tenant_admin import (
     FixedOrderChangeList,
@@ -25,6 +28,7 @@ from organizations.tenant_admin import (
 )
 from webhooks import endpoints
 from webhooks.models import Endpoint, EndpointSecret
+from webhooks.rules.event_types import is_subscription
 from webhooks.rules.health import Health
 
 # Where a list keeps the health of its rows, read in one query for all of them.
@@ -50,6 +54,17 @@ ENABLE = Question[Endpoint](
     describe=lambda endpoint: f"{endpoint.name}, {endpoint.url}: {endpoint.disabled_reason}",
 )
 
+ARCHIVE = Question[Endpoint](
+    title="Archive endpoints",
+    consequences=(
+        "They are not used again, and nobody can enable or edit them. Their history stays.",
+        "Deliveries that wait end failed, and their commands with them.",
+        "A default leaves no other in its place: choose one, or commands have no endpoint.",
+    ),
+    button="Archive",
+    describe=lambda endpoint: f"{endpoint.name}, {endpoint.url}",
+)
+
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     """What an edit may touch here."""
@@ -65,6 +80,15 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Endpoint
         fields = ("name", "description", "event_types", "max_in_flight")
+
+    def clean_event_types(self) -> list[str]:
+        wanted: list[str] = self.cleaned_data["event_types"]
+        for one in wanted:
+            if not is_subscription(one):
+                raise forms.ValidationError(
+                    "Write a type as command.failed, a prefix of them as command.*, all as *."
+                )
+        return wanted
 
 
 class EndpointChangeList(FixedOrderChangeList):
@@ -97,17 +121,22 @@ class EndpointAdmin(TenantAdmin[Endpoint]):
         "on_console",
     )
     list_select_related = ("organization",)
-    list_filter = (OrganizationFilter, "enabled", "policy")
+    list_filter = (
+        OrganizationFilter,
+        "enabled",
+        "policy",
+        ("archived_at", admin.EmptyFieldListFilter),
+    )
     search_fields = ("name", "url")
     fieldsets = (
         (None, {"fields": ("id", "organization", "name", "description")}),
         ("Where and how", {"fields": ("url", "policy", "receives_commands", "is_default")}),
-        ("What and how much", {"fields": ("event_types", "max_in_flight")}),
+        ("What and how much", {"fields": ("event_types", "header_names", "max_in_flight")}),
         (
             "Health",
             {"fields": ("enabled", "disabled_at", "disabled_reason", "health", "health_since")},
         ),
-        ("More", {"fields": ("created_at", "attempts_list")}),
+        ("More", {"fields": ("created_at", "archived_at", "attempts_list")}),
     )
     readonly_fields = (
         "id",
@@ -116,18 +145,23 @@ class EndpointAdmin(TenantAdmin[Endpoint]):
         "policy",
         "receives_commands",
         "is_default",
+        "header_names",
         "enabled",
         "disabled_at",
         "disabled_reason",
         "health",
         "health_since",
         "created_at",
+        "archived_at",
         "attempts_list",
     )
-    actions = ("disable", "enable")
+    actions = ("disable", "enable", "archive")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Endpoint | None = None) -> bool:
+        return not (obj and obj.archived_at) and super().has_change_permission(request, obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return EndpointChangeList
@@ -187,7 +221,10 @@ class EndpointAdmin(TenantAdmin[Endpoint]):
         if isinstance(answer, HttpResponse):
             return answer
         for endpoint in answer.rows:
-            self._switch(request, endpoint, answer.reason, on=False)
+            if self._was(request, endpoint, enabled=False):
+                continue
+            act = functools.partial(endpoints.disable, reason=answer.reason)
+            self._do(request, endpoint, act, "disabled")
         return None
 
     @admin.action(description="Enable selected endpoints", permissions=["switch"])
@@ -196,26 +233,44 @@ class EndpointAdmin(TenantAdmin[Endpoint]):
         if isinstance(answer, HttpResponse):
             return answer
         for endpoint in answer.rows:
-            self._switch(request, endpoint, answer.reason, on=True)
+            if not self._was(request, endpoint, enabled=True):
+                self._do(request, endpoint, endpoints.enable, "enabled")
         return None
 
-    def _switch(self, request: HttpRequest, endpoint: Endpoint, reason: str, *, on: bool) -> None:
-        """Switch one endpoint and say what came of it."""
-        name, word = capped(endpoint.name), "enabled" if on else "disabled"
-        if endpoint.enabled == on:
-            self.message_user(request, f"{name} was {word} before.")
-            return
-        actor = acting_in(request, endpoint.organization)
+    @admin.action(description="Archive selected endpoints", permissions=["switch"])
+    def archive(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> HttpResponse | None:
+        answer = confirm(self, request, ARCHIVE)
+        if isinstance(answer, HttpResponse):
+            return answer
+        for endpoint in answer.rows:
+            self._do(request, endpoint, endpoints.archive, "archived")
+        return None
+
+    def _was(self, request: HttpRequest, endpoint: Endpoint, *, enabled: bool) -> bool:
+        """Say so when there is nothing to do."""
+        if endpoint.enabled == enabled:
+            word = "enabled" if enabled else "disabled"
+            self.message_user(request, f"{capped(endpoint.name)} was {word} before.")
+        return endpoint.enabled == enabled
+
+    def _do(
+        self,
+        request: HttpRequest,
+        endpoint: Endpoint,
+        act: Callable[[Actor, UUID], Endpoint],
+        done: str,
+    ) -> None:
+        """Act on one endpoint and say what came of it."""
+        name = capped(endpoint.name)
         try:
-            if on:
-                endpoints.enable(actor, endpoint.pk)
-            else:
-                endpoints.disable(actor, endpoint.pk, reason)
+            act(acting_in(request, endpoint.organization), endpoint.pk)
         except NotPermitted:
             refusal = f"{name}: only an owner of its organization may do that."
             self.message_user(request, refusal, messages.ERROR)
+        except endpoints.Refused as refused:
+            self.message_user(request, f"{name}: {refused}", messages.ERROR)
         else:
-            self.message_user(request, f"{name} is {word}.", messages.SUCCESS)
+            self.message_user(request, f"{name} is {done}.", messages.SUCCESS)
 
 
 @admin.register(EndpointSecret)

@@ -122,8 +122,8 @@ def _locked_with_the_default(actor: Actor, endpoint_id: UUID) -> Endpoint:
 def _apply(actor: Actor, endpoint: Endpoint, changes: Mapping[str, Any]) -> None:
     fields = checked(changes, endpoint.headers_ciphertext)
     is_default = _is_default_after(actor, endpoint, changes)
+    claims.hold()
     if endpoint.enabled:
-        claims.hold()
         fields |= counters_from_zero()
     if is_default and not endpoint.is_default:
         others = Endpoint.objects.filter(organization=actor.organization, is_default=True)
