@@ -112,6 +112,32 @@ def test_after_enabling_the_count_starts_from_zero(scene: Scene) -> None:
     assert not is_enabled(scene.endpoint)
 
 
+def test_what_was_on_the_wire_when_it_was_enabled_is_not_counted(scene: Scene) -> None:
+    """Attempts may hang while an owner mends the receiver and enables it: none of them is news."""
+    flying = factories.claim(scene.send())
+    play(scene, scene.endpoint, [503] * 20)
+    endpoints.enable(scene.owner, scene.endpoint.pk)
+    play(scene, scene.endpoint, [503] * 18)
+
+    record(factories.answer(flying, 503))
+    play(scene, scene.endpoint, [503])
+    assert is_enabled(scene.endpoint)
+    play(scene, scene.endpoint, [503])
+
+    assert not is_enabled(scene.endpoint)
+
+
+def test_the_first_failure_after_enabling_disables_nothing(scene: Scene) -> None:
+    event = scene.another_endpoint("event")
+    for endpoint in (scene.endpoint, event):
+        for _ in range(2):
+            while is_enabled(endpoint):
+                factories.fail_with(scene.send(endpoint), [400] * (3 if endpoint == event else 1))
+            endpoints.enable(scene.owner, endpoint.pk)
+            factories.fail_with(scene.send(endpoint), [400] * (3 if endpoint == event else 1))
+            assert is_enabled(endpoint)
+
+
 def test_the_endpoint_of_another_is_not_judged_along(scene: Scene) -> None:
     other = scene.another_endpoint()
 
@@ -162,6 +188,18 @@ def test_a_delivery_that_needed_retries_starts_the_count_of_deliveries_again(sce
     factories.fail_with(scene.send(endpoint), [503] * 3)
 
     assert not is_enabled(endpoint)
+
+
+def test_a_delivery_whose_last_attempt_was_lost_counts_for_nothing(scene: Scene) -> None:
+    endpoint = scene.another_endpoint("event")
+    for _ in range(5):
+        delivery = scene.send(endpoint)
+        factories.fail_with(delivery, [503, 503])
+        record(factories.lost(factories.claim(delivery)))
+        assert delivery_of(delivery).failure_reason == "attempts_exhausted"
+
+    assert is_enabled(endpoint)
+    assert endpoints.health_of([endpoint])[endpoint.pk].recent_outcomes == ()
 
 
 def test_health_counts_down_to_the_disabling(scene: Scene) -> None:
