@@ -24,7 +24,8 @@ from commands.models import Command, CommandEvent, Dataset
 from commands.rules import dispatching, reports
 from commands.rules.reports import Decision, Outcome, Reception, Standing
 from commands.rules.states import ACK_TIMEOUT_DEFAULT_S, State
-from organizations import audit, exact_json
+from commands.timeline import Move
+from organizations import audit, exact_json, prepared
 from organizations.actors import Actor
 from organizations.clock import database_now, rfc3339
 from webhooks import endpoints, publishing
@@ -251,7 +252,7 @@ def _retract_locked(actor: Actor, command: Command, reason: str) -> None:
             "settled_at",
         ]
     )
-    moved = {"from_state": before, "to_state": State.RETRACTED.value}
+    moved = Move(from_state=before, to_state=State.RETRACTED)
     announce([timeline.write(command, Kind.RETRACTED, actor, detail=reason, **moved)])
     _audit(actor, "command.retract", command, before)
 
@@ -268,7 +269,8 @@ def on_deliveries_settled(settlements: Sequence[Settlement], **_: Any) -> None:
     failed = [c for c in queued if ended[c.pk].state == Delivery.State.FAILED]
     lines = _mark_delivered(delivered, ended) + _mark_failed(failed, ended)
     lines += _go_on_at_once(delivered, ended)
-    announce(CommandEvent.objects.bulk_create(lines))
+    prepared.insert(lines)
+    announce(lines)
 
 
 def _mark_delivered(
@@ -281,8 +283,8 @@ def _mark_delivered(
         " FROM unnest(%s::uuid[], %s::timestamptz[]) AS r(id, at) WHERE c.id = r.id",
         [(c.pk, c.delivered_at) for c in commands],
     )
-    moved = {"from_state": State.QUEUED.value, "to_state": State.DELIVERED.value}
-    return [timeline.line(c, Kind.DELIVERED, None, **moved) for c in commands]
+    moved = Move(from_state=State.QUEUED, to_state=State.DELIVERED)
+    return [timeline.line(c, Kind.DELIVERED, None, at=ended[c.pk].at, **moved) for c in commands]
 
 
 def _mark_failed(commands: Sequence[Command], ended: dict[UUID, Settlement]) -> list[CommandEvent]:
@@ -296,8 +298,11 @@ def _mark_failed(commands: Sequence[Command], ended: dict[UUID, Settlement]) -> 
         " WHERE c.id = r.id",
         [(c.pk, c.settled_at, c.failure_reason) for c in commands],
     )
-    moved = {"from_state": State.QUEUED.value, "to_state": State.FAILED.value}
-    return [timeline.line(c, Kind.FAILED, None, reason=c.failure_reason, **moved) for c in commands]
+    moved = Move(from_state=State.QUEUED, to_state=State.FAILED)
+    return [
+        timeline.line(c, Kind.FAILED, None, at=ended[c.pk].at, reason=c.failure_reason, **moved)
+        for c in commands
+    ]
 
 
 def _go_on_at_once(
@@ -317,6 +322,7 @@ def _go_on_at_once(
                 command,
                 Kind(onward.value),
                 None,
+                at=at,
                 from_state=State.DELIVERED,
                 to_state=onward,
                 outcome=early,
@@ -346,12 +352,14 @@ def time_out_overdue() -> int:
                 command.settled_at = now
             ids = [command.pk for command in overdue]
             Command.objects.filter(pk__in=ids).update(state=State.TIMED_OUT, settled_at=now)
-            moved = {"from_state": State.DELIVERED.value, "to_state": State.TIMED_OUT.value}
+            moved = Move(from_state=State.DELIVERED, to_state=State.TIMED_OUT)
+            reason = "deadline_passed"
             lines = [
-                timeline.line(c, Kind.TIMED_OUT, None, reason="deadline_passed", **moved)
+                timeline.line(c, Kind.TIMED_OUT, None, at=now, reason=reason, **moved)
                 for c in overdue
             ]
-            announce(CommandEvent.objects.bulk_create(lines))
+            prepared.insert(lines)
+            announce(lines)
     return len(overdue)
 
 
@@ -378,8 +386,7 @@ def _share_dataset(dataset_id: UUID) -> Dataset:
 def _execute(sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Run a statement over rows given as arrays, one array a column."""
     if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, [list(column) for column in zip(*rows, strict=True)])
+        prepared.execute(sql, prepared.columns(rows))
 
 
 def _audit(actor: Actor, act: str, command: Command, before: str) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypedDict, Unpack
 
 from commands.models import Command, CommandEvent
 from organizations.actors import Actor
 
 
-class Facts(TypedDict, total=False):
-    """What a line may say beyond its kind and actor."""
+class Move(TypedDict, total=False):
+    """A change of state."""
 
     from_state: str
     to_state: str
+
+
+class Facts(Move, total=False):
+    """What a line may say beyond its kind and actor."""
+
     reason: str
     outcome: str
     detail: str
+    at: datetime
 
 
 def line(
@@ -24,7 +31,7 @@ def line(
     actor: Actor | None,
     **facts: Unpack[Facts],
 ) -> CommandEvent:
-    """A line of the timeline, not yet saved; its time is the database's when it is.
+    """A line of the timeline, not yet saved; unless ``at`` is said, its time is the database's when it is.
 
     Without an actor it was the console's own engine.
     """

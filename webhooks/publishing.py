@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from organizations import exact_json
+from organizations import exact_json, prepared
 from organizations.clock import database_now, rfc3339
 from organizations.ids import new_id
 from webhooks import policies
@@ -71,7 +71,8 @@ def publish_many(publications: Sequence[Publication]) -> list[Event]:
     with transaction.atomic(savepoint=False):
         now = database_now() if any(p.at is None for p in publications) else None
         subscribers = _subscribers({p.organization_id for p in publications})
-        events = Event.objects.bulk_create([_event(p, p.at or now) for p in publications])
+        events = [_event(p, p.at or now) for p in publications]
+        prepared.insert(events)
         deliveries = [
             _delivery(event, endpoint)
             for event in events
@@ -110,6 +111,7 @@ def _event(publication: Publication, at: datetime | None) -> Event:
         published=True,
         idempotency_key=publication.idempotency_key,
         hops=publication.hops,
+        created_at=at,
     )
 
 

@@ -20,6 +20,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from organizations import prepared
 from webhooks.policies import started_with
 from webhooks.rules.policies import Policy
 
@@ -159,12 +160,12 @@ class Expired:
 
 def claim(limit: int, worker: str) -> list[Claimed]:
     """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         # A statement of its own: the claim's snapshot must be newer than the wait for the lock.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
+        prepared.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
         claimed_monotonic = time.monotonic()
-        cursor.execute(CLAIM, parameters(limit, worker))
-        return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in cursor.fetchall()]
+        rows = prepared.execute(CLAIM, parameters(limit, worker))
+    return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in rows]
 
 
 def parameters(limit: int, worker: str) -> dict[str, int | str]:

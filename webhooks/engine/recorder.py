@@ -12,11 +12,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from organizations import prepared
 from webhooks import endpoints
 from webhooks.models import Delivery, Endpoint
 from webhooks.rules.policies import PING, Policy
@@ -132,14 +132,12 @@ def _lock_endpoints(ids: set[UUID]) -> None:
     It also orders a retry against the disabling of its endpoint: no delivery is left waiting there.
     """
     if ids:
-        with connection.cursor() as cursor:
-            cursor.execute(LOCK_ENDPOINTS, [list(ids)])
+        prepared.execute(LOCK_ENDPOINTS, [list(ids)])
 
 
 def _lock_deliveries(outcomes: Sequence[Outcome]) -> dict[UUID, _Held]:
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_DELIVERIES, [[o.delivery_id for o in outcomes]])
-        return {row[0]: _Held(*row[1:]) for row in cursor.fetchall()}
+    rows = prepared.execute(LOCK_DELIVERIES, [[o.delivery_id for o in outcomes]])
+    return {row[0]: _Held(*row[1:]) for row in rows}
 
 
 def _follow(outcome: Outcome, held: _Held) -> Next | None:
@@ -174,9 +172,7 @@ def _close_attempts(outcomes: Sequence[Outcome], following: dict[int, Next | Non
         )
         for o in outcomes
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(CLOSE_ATTEMPTS, _columns(rows))
-        return {row[0] for row in cursor.fetchall()}
+    return {row[0] for row in prepared.execute(CLOSE_ATTEMPTS, prepared.columns(rows))}
 
 
 def _move_deliveries(outcomes: Sequence[Outcome], following: dict[int, Next | None]) -> None:
@@ -191,8 +187,7 @@ def _move_deliveries(outcomes: Sequence[Outcome], following: dict[int, Next | No
         for o in outcomes
     ]
     if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(MOVE_DELIVERIES, _columns(rows))
+        prepared.execute(MOVE_DELIVERIES, prepared.columns(rows))
 
 
 def _settlements(
@@ -246,8 +241,3 @@ def _failure_reason(following: Next | None) -> str:
 
 def _next_attempt_at(following: Next | None) -> datetime | None:
     return following.next_attempt_at if isinstance(following, Waiting) else None
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Rows as columns, the form that ``unnest`` takes."""
-    return [list(column) for column in zip(*rows, strict=True)]

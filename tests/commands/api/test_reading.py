@@ -164,7 +164,7 @@ def test_a_list_takes_as_many_queries_for_30_rows_as_for_3(scene: Scene, path: s
 def test_a_command_takes_as_many_queries_with_a_long_timeline_as_with_a_short_one(
     scene: Scene, api: Api
 ) -> None:
-    short, long = scene.issued(), scene.dispatched()
+    short, long = scene.dispatched(), scene.dispatched()
     fail_with(long, [503] * 4)
 
     def queries(command_id: object) -> int:
