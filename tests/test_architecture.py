@@ -18,13 +18,13 @@ from django.core.management import call_command, get_commands
 ROOT = Path(__file__).parents[1]
 # Lowest first: an app may import those before it. The demo and config stand above and use everything.
 APPS = ("organizations", "webhooks", "commands", "demo")
-RULES, MODELS, SERVICES, OUTER = range(4)
+RULES, FOUNDATIONS, MODELS, SERVICES, OUTER = range(5)
 OUTER_NAMES = {"api", "console", "admin", "tasks", "management", "apps", "checks"}
 # Parts of the admin that all apps share have names of their own.
 OUTER_NAMES |= {"tenant_admin", "admin_actions"}
-# What models build on: these know no model.
-FOUNDATIONS = {"guards", "ids", "exact_json"}
-LAYER_WORDS = {RULES: "rules", MODELS: "models", SERVICES: "services", OUTER: "the outer layer"}
+# What models build on: these know no model themselves.
+FOUNDATION_NAMES = {"guards", "ids", "exact_json", "policies"}
+LAYER_WORDS = ("rules", "the foundations of models", "models", "services", "the outer layer")
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,13 @@ def imports(path: Path) -> Iterator[Import]:
 
 
 def layer_of(module: tuple[str, ...]) -> int | None:
-    """Which layer of its app a module belongs to; None for what every layer may use."""
+    """Which layer of its app a module belongs to; None for the app itself."""
     name = module[1] if len(module) > 1 else ""
-    if name in FOUNDATIONS or not name:
-        return None
-    if name in ("rules", "models"):
-        return RULES if name == "rules" else MODELS
+    named = {"": None, "rules": RULES, "models": MODELS}
+    if name in named:
+        return named[name]
+    if name in FOUNDATION_NAMES:
+        return FOUNDATIONS
     return OUTER if name in OUTER_NAMES else SERVICES
 
 
