@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from commands import lifecycle
 from commands.api.serializers import CommandSerializer
@@ -18,6 +16,7 @@ from organizations.clock import rfc3339
 from tests import factories
 from tests.factories import Scene, answer, claim, fresh, record
 from tests.racing import race
+from tests.statements import counted
 from webhooks import endpoints, feed
 from webhooks.models import Event
 
@@ -174,7 +173,7 @@ def test_a_sweep_of_many_deadlines_takes_as_many_statements_as_of_one(scene: Sce
     def statements(count: int) -> int:
         for _ in range(count):
             scene.overdue()
-        with CaptureQueriesContext(connection) as captured:
+        with counted() as captured:
             assert lifecycle.time_out_overdue() == count
         return len(captured)
 
@@ -189,7 +188,7 @@ def test_where_nobody_subscribes_telling_costs_a_recorded_batch_two_statements(
 
     def statements() -> int:
         outcomes = [answer(claim(scene.dispatched()), 200) for _ in range(3)]
-        with CaptureQueriesContext(connection) as captured:
+        with counted() as captured:
             record(*outcomes)
         return len(captured)
 

@@ -6,8 +6,6 @@ from datetime import timedelta
 from unittest.mock import patch
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from commands import lifecycle
 from commands.rules.reports import Outcome
@@ -15,6 +13,7 @@ from commands.rules.states import State
 from organizations.clock import database_now
 from tests import factories
 from tests.factories import Scene, attempts, delivery_of, fresh, lines, record, story
+from tests.statements import counted
 from webhooks import endpoints
 from webhooks.models import Delivery
 
@@ -158,7 +157,7 @@ def test_a_batch_goes_each_commands_own_way(scene: Scene) -> None:
 def test_the_number_of_queries_does_not_grow_with_the_batch(scene: Scene) -> None:
     def queries_of(count: int) -> int:
         outcomes = [factories.answer(scene.on_the_wire()[1], 200) for _ in range(count)]
-        with CaptureQueriesContext(connection) as captured:
+        with counted() as captured:
             record(*outcomes)
         return len(captured)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
 
 from organizations import exact_json
 from organizations.clock import database_now, rfc3339
 from tests import factories
 from tests.factories import Scene, new_scene
 from tests.racing import race
+from tests.statements import counted
 from tests.webhooks.test_publishing import listener
 from webhooks import endpoints, publishing
 from webhooks.engine import tasks
@@ -137,7 +137,7 @@ def test_a_hundred_events_for_two_hundred_endpoints_take_as_many_statements_as_o
 ) -> None:
     def statements(count: int) -> int:
         batch = [Publication(scene.organization.pk, "a.b", {"n": n}) for n in range(count)]
-        with CaptureQueriesContext(connection) as captured:
+        with counted() as captured:
             publishing.publish_many(batch)
         return len(captured)
 
@@ -162,7 +162,7 @@ def test_where_nobody_subscribes_two_statements_tell_of_a_hundred_facts(scene: S
     now = database_now()
     batch = [Publication(scene.organization.pk, "a.b", {}, at=now) for _ in range(100)]
 
-    with CaptureQueriesContext(connection) as captured:
+    with counted() as captured:
         publishing.publish_many(batch)
 
     assert len(captured) == 2

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
 
 from tests.factories import Scene, new_scene
 from tests.plain_sql import Connection, refused
 from tests.racing import PATIENCE_S, race, results
+from tests.statements import counted
 from webhooks import feed
 from webhooks.models import Event
 
@@ -120,7 +120,7 @@ def test_an_event_larger_than_a_page_is_a_page(
 
 def test_a_page_takes_as_many_statements_with_many_events_as_with_one(scene: Scene) -> None:
     def statements() -> int:
-        with CaptureQueriesContext(connection) as captured:
+        with counted() as captured:
             assert [event.value["type"] for event in read(scene).events]
         return len(captured)
 
