@@ -52,9 +52,9 @@ class ClockBroker(ORM):  # type: ignore[misc]
 
     def dequeue(self) -> list[Package] | None:
         """The next tasks, or None after a short wait; never raises for a database that is away."""
-        if self._clock is None or self._clock.process != os.getpid():
-            self._clock = Clock()
         try:
+            if self._clock is None or self._clock.process != os.getpid():
+                self._clock = Clock()
             return self._clock.wait() + self._ordinary()
         except (Error, psycopg.Error):
             logger.warning("the database is away; the clock waits", exc_info=True)
