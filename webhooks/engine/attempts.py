@@ -30,14 +30,13 @@ def make(sender: Sender, claimed: Claimed) -> Outcome:
     if _too_old(claimed):
         return _lost(claimed, "The worker was suspended too long to send this safely.")
     try:
-        answer = sender.send(_outgoing(claimed))
+        return _judged(claimed, sender.send(_outgoing(claimed)))
     except Exception as fault:
         logger.exception("attempt %d failed inside the console", claimed.attempt_id)
         return _lost(
             claimed,
             f"The console could not make this attempt ({type(fault).__name__}).",
         )
-    return _judged(claimed, answer)
 
 
 def _too_old(claimed: Claimed) -> bool:

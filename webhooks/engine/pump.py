@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import util
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 from webhooks import endpoints
 from webhooks.engine import attempts, claims, recorder
@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 # A result waits this long for company: long enough to share a transaction, too short to be seen.
 GATHER_S = 0.003
 BATCH = 100
+# Without being woken the pump looks for itself this often: a pool whose queue is frozen still delivers
+# until its watch has started it anew.
+LOOK_S = 1.0
 # Between tries while the database is away.
 DATABASE_RETRY_S = 0.5
 
@@ -90,7 +93,7 @@ class Pump:
 
     def _claim_forever(self) -> None:
         while not self._stopping.is_set():
-            self._woken.wait()
+            self._woken.wait(LOOK_S)
             self._woken.clear()
             try:
                 self._claim_what_fits()
@@ -108,8 +111,8 @@ class Pump:
             batch = claims.claim(room, self._worker)
             if not batch:
                 return
-            self._slots.take(len(batch))
             for claimed in batch:
+                self._slots.take(1)
                 self._pool.submit(self._send, claimed)
 
     def _send(self, claimed: Claimed) -> None:
@@ -151,17 +154,28 @@ class Pump:
             try:
                 recorder.record(batch)
                 return
-            except (OperationalError, InterfaceError):
-                logger.warning("the database is away; %d results wait", len(batch), exc_info=True)
-                connection.close()
-                time.sleep(DATABASE_RETRY_S)
-            except Exception:
+            except Exception as fault:
+                if _database_is_away(fault):
+                    logger.warning(
+                        "the database is away; %d results wait", len(batch), exc_info=True
+                    )
+                    connection.close()
+                    time.sleep(DATABASE_RETRY_S)
+                    continue
                 logger.exception("a batch of %d results was refused", len(batch))
                 connection.close()
                 if len(batch) > 1:
                     for outcome in batch:
                         self._record([outcome])
                 return
+
+
+def _database_is_away(fault: Exception) -> bool:
+    """Whether it refuses everybody, or has cut this connection: no fault of what was to be recorded."""
+    if isinstance(fault, (OperationalError, InterfaceError)):
+        return True
+    # A session that idled too long in a transaction, since this process was suspended there.
+    return isinstance(fault, InternalError) and connection.connection is None
 
 
 @functools.cache
