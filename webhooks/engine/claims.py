@@ -48,7 +48,7 @@ open AS (
       FROM candidate JOIN webhooks_endpoint e ON e.id = candidate.endpoint_id
       LEFT JOIN LATERAL (
         SELECT a.status_code IS NOT NULL AS answered FROM webhooks_attempt a
-         WHERE a.endpoint_id = e.id AND a.finished_at IS NOT NULL
+         WHERE a.endpoint_id = e.id AND a.finished_at IS NOT NULL AND a.verdict <> 'lost'
          ORDER BY a.id DESC LIMIT 1) last ON true
      CROSS JOIN LATERAL (
         SELECT count(*) FROM webhooks_delivery d
