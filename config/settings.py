@@ -357,7 +357,7 @@ Q_CLUSTER: dict[str, Any] = {
 CLOCK_TICKS: dict[str, float] = {
     "commands.tasks.sweep_ack_deadlines": 0.5,
     "webhooks.engine.tasks.sweep_leases": 1.0,
-    "webhooks.engine.tasks.beat": 1.0,
+    "webhooks.engine.heartbeat.probe": 1.0,
     "organizations.tasks.send_notices": 2.0,
 }
 

@@ -25,7 +25,7 @@ from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.signing import SignedPackage
 
-from webhooks.engine import claims
+from webhooks.engine import claims, heartbeat
 from webhooks.publishing import DUE_CHANNEL
 
 logger = logging.getLogger(__name__)
@@ -62,6 +62,10 @@ class ClockBroker(ORM):  # type: ignore[misc]
             self._clock = None
             time.sleep(MAX_WAIT_S)
             return None
+
+    def set_stat(self, key: str, value: str, timeout: int) -> None:
+        """django-q2's sentinel would publish its statistics each time it has looked after its processes."""
+        heartbeat.pulse()
 
     def _ordinary(self) -> list[Package]:
         assert self._clock is not None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from webhooks import endpoints
 from webhooks.engine import claims, recorder
@@ -21,12 +19,6 @@ logger = logging.getLogger(__name__)
 
 # Expired leases closed by one sweep at most; what is left waits for the next, a second later.
 SWEEP_LIMIT = 200
-
-BEAT = """
-INSERT INTO webhooks_heartbeat (cluster, host, started_at, beat_at)
-VALUES (%(cluster)s, %(host)s, clock_timestamp(), clock_timestamp())
-ON CONFLICT (cluster) DO UPDATE SET beat_at = clock_timestamp()
-"""
 
 
 def deliver() -> None:
@@ -74,15 +66,3 @@ def _settle_stranded() -> None:
     with transaction.atomic():
         if settled := endpoints.fail_stranded():
             deliveries_settled.send(sender=Delivery, settlements=settled)
-
-
-def beat() -> None:
-    """Show that pusher, queue, a worker and the database work together, all of them, now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            BEAT,
-            {
-                "cluster": os.environ.get("CLUSTER_ID", "none"),
-                "host": socket.gethostname(),
-            },
-        )

@@ -18,7 +18,7 @@ from webhooks.models import Delivery
 from webhooks.publishing import wake_engine
 
 DELIVER = "webhooks.engine.tasks.deliver"
-TICK = "webhooks.engine.tasks.beat"
+TICK = "webhooks.engine.heartbeat.probe"
 
 
 def names(packages: list[Package] | None) -> list[str]:

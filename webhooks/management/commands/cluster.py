@@ -2,15 +2,15 @@
 
 django-q2 replaces a worker that dies, but a worker killed while it holds the shared queue's lock
 freezes the whole pool, and a killed parent leaves its children behind. So django-q2 runs as a child in
-a session of its own, and this process compares what it sees with what it must see: the child alive,
-and a heartbeat that went through pusher, queue and worker. When either is missing, the whole session is
-ended and started anew; what was on the wire comes back when its lease runs out.
+a session of its own (``manage.py pool``), and this process compares what it sees with what it must see:
+the child alive, a heartbeat that went through all of its parts, and the pulse of the sentinel that
+replaces the dead. When one is missing, the whole session is ended and started anew; what was on the wire
+comes back when its lease runs out. When this process dies instead, the pool ends by itself.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 import os
 import signal
@@ -26,6 +26,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import Error, connection
 
+from webhooks.engine import heartbeat
+from webhooks.management.commands.pool import STOP_GRACE_S
+
 logger = logging.getLogger(__name__)
 
 # How often the child and its heartbeat are looked at.
@@ -33,14 +36,14 @@ LOOK_S = 1.0
 # A heartbeat comes every second. A task may keep every worker for some seconds; fifteen without one is
 # a frozen pool, and leaves most of a minute to restart and to run out the leases.
 FROZEN_AFTER_S = 15.0
-# Until the first heartbeat: starting Python, Django and the pool on a busy machine.
+# The pulse comes twice a second, unless the sentinel waits for a lock that a dead worker holds.
+STUCK_AFTER_S = 10.0
+# Until the first sign of life: starting Python, Django and the pool on a busy machine.
 START_GRACE_S = 30.0
-# An attempt on the wire ends within its deadline; then it is recorded.
-STOP_GRACE_S = settings.ATTEMPT_DEADLINE_S + 1.5
+# A look that took longer than this says more about the database than about the pool.
+SLOW_LOOK_S = 3.0
 # Between restarts of a pool that dies at once.
 RESTART_PAUSE_S = 1.0
-
-PR_SET_PDEATHSIG = 1
 
 AGE = """
 SELECT extract(epoch FROM clock_timestamp() - beat_at)::float8
@@ -87,31 +90,59 @@ class Pool:
     def __init__(self) -> None:
         self.name = uuid.uuid4().hex
         self._started = time.monotonic()
+        self._pulse, pulse = os.pipe()
+        os.set_blocking(self._pulse, False)
+        os.set_blocking(pulse, False)
+        self._pulse_at: float | None = None
         self._process = subprocess.Popen(
-            [sys.executable, str(settings.BASE_DIR / "manage.py"), "qcluster"],
-            env={**os.environ, "CLUSTER_ID": self.name},
+            [sys.executable, str(settings.BASE_DIR / "manage.py"), "pool"],
+            env={
+                **os.environ,
+                heartbeat.CLUSTER_VARIABLE: self.name,
+                heartbeat.PULSE_VARIABLE: str(pulse),
+            },
+            stdin=subprocess.PIPE,  # never written to: it closes when this process ends
+            pass_fds=[pulse],
             start_new_session=True,
-            preexec_fn=_end_with_parent,
         )
+        os.close(pulse)
         logger.info("workers started (pid %d)", self._process.pid)
 
     def trouble(self) -> str | None:
-        """What is wrong with the pool, or None. A database that is away is no fault of the pool's."""
+        """What is wrong with the pool, or None."""
         if self._process.poll() is not None:
             return f"their parent ended with code {self._process.returncode}"
+        if (silence := self._pulseless()) is not None:
+            return f"their sentinel is stuck for {silence:.0f} s"
+        if (silence := self._silence()) is not None:
+            return f"no heartbeat for {silence:.0f} s"
+        return None
+
+    def _pulseless(self) -> float | None:
+        """Seconds without a pulse, once they are too many."""
+        now = time.monotonic()
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._pulse, 4096):
+                self._pulse_at = now
+        limit = START_GRACE_S if self._pulse_at is None else STUCK_AFTER_S
+        silence = now - (self._pulse_at or self._started)
+        return silence if silence > limit else None
+
+    def _silence(self) -> float | None:
+        """Seconds without a heartbeat, once they are too many. A database that is away, or hardly there,
+        is no fault of the pool's: once it is back, the pool has time to show that it works.
+        """
+        asked = time.monotonic()
         try:
-            silence = self._silence()
+            with connection.cursor() as cursor:
+                cursor.execute(AGE, [self.name])
+                row = cursor.fetchone()
         except Error:
             connection.close()
             self._started = time.monotonic()
             return None
-        return None if silence is None else f"no heartbeat for {silence:.0f} s"
-
-    def _silence(self) -> float | None:
-        """Seconds without a heartbeat, once they are too many."""
-        with connection.cursor() as cursor:
-            cursor.execute(AGE, [self.name])
-            row = cursor.fetchone()
+        if time.monotonic() - asked > SLOW_LOOK_S:
+            self._started = time.monotonic()
         since_start = time.monotonic() - self._started
         age = min(row[0], since_start) if row else since_start
         limit = FROZEN_AFTER_S if row else START_GRACE_S
@@ -132,9 +163,6 @@ class Pool:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-
-
-def _end_with_parent() -> None:
-    """Ask Linux to stop the pool when this process is killed: nobody would watch it any more."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        os.close(self._pulse)
+        assert self._process.stdin
+        self._process.stdin.close()
