@@ -39,11 +39,12 @@ SELECT f.organization_id, m.user_id, f.kind, f.fact, f.subject_id, f.facts, 'wai
        0, statement_timestamp() + make_interval(secs => %(gather_s)s), '', '', ''
   FROM unnest(%(organizations)s::uuid[], %(recipients)s::uuid[], %(kinds)s::text[],
               %(facts)s::text[], %(subjects)s::uuid[], %(contents)s::jsonb[])
-       AS f(organization_id, recipient_id, kind, fact, subject_id, facts)
+       WITH ORDINALITY AS f(organization_id, recipient_id, kind, fact, subject_id, facts, place)
   JOIN organizations_membership m ON m.organization_id = f.organization_id
        AND (m.user_id = f.recipient_id OR f.recipient_id IS NULL AND m.role = %(owner)s)
   JOIN organizations_user u ON u.id = m.user_id AND u.is_active
  WHERE NOT f.kind = ANY(m.muted_notices)
+ ORDER BY f.place
 ON CONFLICT (recipient_id, fact) DO NOTHING
 """
 

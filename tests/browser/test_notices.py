@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from playwright.sync_api import expect
 
@@ -18,13 +20,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def notices_in_every_state(scene: Scene) -> None:
     """Sent, shown, given up, tried before, under way, waiting."""
-    ends = (
+    ends: list[Callable[[outbox.Mail], None]] = [
         lambda mail: outbox.record_sent(mail, Notice.Channel.MAIL),
         lambda mail: outbox.record_sent(mail, Notice.Channel.PAGE),
         lambda mail: outbox.record_failed(mail, "550 no such user " * 9, final=True),
         lambda mail: outbox.record_failed(mail, "The connection was refused.", final=False),
         lambda mail: None,
-    )
+    ]
     facts = [
         disabling(scene.organization.pk, name="Gateway " * 20),
         *(fact_for(scene.operator, kind) for kind in Kind if kind != Kind.ENDPOINT_DISABLED),
