@@ -165,6 +165,7 @@ class Lifecycle(RuleBasedStateMachine):
         if sent:
             self.dispatch(overdue, armed=True)
 
+    @precondition(lambda self: self.model.state in (State.LOGGED, State.QUEUED))
     @rule()
     def disable_or_enable_the_endpoint(self) -> None:
         self.model.enabled = not self.model.enabled
