@@ -210,6 +210,8 @@ database_options |= {
     "keepalives_interval": 3,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
+    # Nothing is prepared for being repeated, only what asks for it: organizations.prepared.
+    "prepare_threshold": 1_000_000_000,
     "options": f"{SESSION_LIMITS} {database_options.get('options', '')}".strip(),
 }
 if not DATABASES["default"].get("ENGINE", "").endswith(".postgresql"):

@@ -29,7 +29,8 @@ from webhooks.rules.policies import Policy
 CLAIM_LOCK = 0x636C61696D  # "claim"
 
 # Endpoints with work are found by skipping through the partial index of due deliveries, one probe an
-# endpoint, never by reading a backlog. `due` then takes from each no more than it has room for.
+# endpoint, never by reading a backlog. `due` then takes from each no more than it has room for; it
+# compares pairs because with a plain equality the planner may walk the backlog of all endpoints by time.
 CLAIM = """
 WITH RECURSIVE candidate AS (
     (SELECT endpoint_id FROM webhooks_delivery
@@ -60,9 +61,10 @@ due AS (
            + row_number() OVER (PARTITION BY open.endpoint_id ORDER BY d.next_attempt_at) AS turn
       FROM open CROSS JOIN LATERAL (
         SELECT id, next_attempt_at FROM webhooks_delivery
-         WHERE endpoint_id = open.endpoint_id AND next_attempt_at <= statement_timestamp()
-           AND (open.enabled OR is_ping)
-         ORDER BY next_attempt_at
+         WHERE (endpoint_id, next_attempt_at) >= (open.endpoint_id, '-infinity'::timestamptz)
+           AND (endpoint_id, next_attempt_at) <= (open.endpoint_id, statement_timestamp())
+           AND next_attempt_at IS NOT NULL AND (open.enabled OR is_ping)
+         ORDER BY endpoint_id, next_attempt_at
          LIMIT greatest(least(open.room, %(limit)s), 0)
            FOR NO KEY UPDATE SKIP LOCKED) d
 ),
