@@ -327,7 +327,7 @@ ENDPOINT_MAX_IN_FLIGHT = integer("ENDPOINT_MAX_IN_FLIGHT", 8, 1, 1000)
 # a killed worker left behind does not hold up the others until its lease ends.
 ENDPOINT_UNPROVEN_IN_FLIGHT = 2
 DELIVERY_WORKERS = integer("DELIVERY_WORKERS", 2, 1, 64)
-SENDER_THREADS = integer("SENDER_THREADS", 32, 1, 512)
+SENDER_THREADS = integer("SENDER_THREADS", 64, 1, 512)
 # One attempt from name resolution to the last header byte, seconds. A receiver sizes itself by it.
 ATTEMPT_DEADLINE_S = 10
 # A worker that has not recorded an attempt by then is taken for dead and the attempt for lost. Three
