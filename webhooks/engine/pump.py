@@ -20,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import util
 
 from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
+from psycopg.errors import IdleInTransactionSessionTimeout
 
 from webhooks import endpoints
 from webhooks.engine import attempts, claims, recorder
@@ -174,8 +175,8 @@ def _database_is_away(fault: Exception) -> bool:
     """Whether it refuses everybody, or has cut this connection: no fault of what was to be recorded."""
     if isinstance(fault, (OperationalError, InterfaceError)):
         return True
-    # A session that idled too long in a transaction, since this process was suspended there.
-    return isinstance(fault, InternalError) and connection.connection is None
+    # This process was suspended in the middle of a transaction. For psycopg that is an InternalError.
+    return isinstance(fault.__cause__, IdleInTransactionSessionTimeout)
 
 
 @functools.cache
