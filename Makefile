@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench
+.PHONY: help run demo test check bench chaos
 
 help: ## list the targets
 	@sed -n 's/^\([a-z.]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -22,6 +22,9 @@ test: $(INSTALLED) ## run the tests, with a throw-away PostgreSQL unless DATABAS
 
 bench: $(INSTALLED) ## measure the engine (ARGS="--quick" for a look, ARGS="--full" for a million rows)
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+chaos: $(INSTALLED) ## kill and cut everything under load, then count (ARGS="--quick", ARGS="--kills 200")
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types, import directions, templates, missing migrations
 	$(BIN)/ruff check .
