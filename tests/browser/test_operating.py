@@ -163,6 +163,8 @@ def test_an_owner_disables_and_enables_by_hand(scene: Scene, open_window: OpenWi
     page.get_by_role("dialog").get_by_role("button", name="Disable").click()
     expect(page.locator("#disabled-notice")).to_contain_text("Moving house")
     page.get_by_role("link", name="Enable…").click()
+    password = scene.provisioned.members[roles.OWNER].password
+    page.get_by_role("dialog").get_by_label("Your password").fill(password)
     page.get_by_role("dialog").get_by_role("button", name="Enable").click()
     expect(page.locator("#state")).to_have_text("Enabled")
     expect(page.locator("#disabled-notice")).to_have_count(0)

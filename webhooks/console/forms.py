@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 
 from organizations.console.fields import ConsoleForm, OnceForm
+from organizations.models import User
+from webhooks.console import passwords
 from webhooks.console.rows import schedule_in_words
 from webhooks.policies import POLICIES
 from webhooks.rules.policies import COMMAND
@@ -54,3 +58,29 @@ class DisableForm(ConsoleForm):
         max_length=200,
         help_text="Shown to everybody who asks why nothing is sent.",
     )
+
+
+class EnableForm(ConsoleForm):
+    """Who enables an endpoint shows that it is really them."""
+
+    password = forms.CharField(
+        label="Your password",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+
+    def clean_password(self) -> None:
+        """Keeps nothing of it."""
+        try:
+            right = passwords.is_right(self._user, self.cleaned_data["password"])
+        except passwords.TooManyTries:
+            raise forms.ValidationError(
+                "Too many wrong passwords. Try again in five minutes."
+            ) from None
+        if not right:
+            raise forms.ValidationError("This is not your password. Nothing was done.")

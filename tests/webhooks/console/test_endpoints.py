@@ -1,4 +1,4 @@
-"""Endpoints on the console: read by everybody, changed by owners."""
+"""Endpoints on the console: read by everybody, registered by owners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from django.urls import reverse
 from organizations.provisioning import provision
 from tests.factories import Scene, fail_with
 from tests.visitors import Visitor, queries_of
-from webhooks import endpoints
 from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
@@ -119,50 +118,6 @@ def test_events_are_subscribed_to_by_type_or_refused_beside_the_field(scene: Sce
     assert refused.has("id_event_types_error")
     owner.post(reverse("register_endpoint"), **form | {"event_types": "command.failed, ping.*"})
     assert scene.organization.endpoints.get(name="New").event_types == ["command.failed", "ping.*"]
-
-
-def test_an_archived_endpoint_is_read_and_never_enabled(scene: Scene) -> None:
-    endpoints.archive(scene.owner, scene.endpoint.pk)
-    owner = Visitor(scene.owner)
-    page = owner.get(page_of(scene.endpoint))
-    assert "Archived" in page.text
-    assert not page.has("enable")
-    assert scene.endpoint.name not in owner.get("/endpoints/").text
-    refused = owner.post_sheet(reverse("enable_endpoint", args=[scene.endpoint.pk]))
-    assert refused.status == 409
-    assert "not used again" in refused.text
-
-
-def test_an_operator_neither_sees_nor_does_what_is_an_owners(scene: Scene) -> None:
-    operator, page = Visitor(scene.operator), page_of(scene.endpoint)
-    assert not operator.get(page).has("disable")
-    assert not operator.get("/endpoints/").has("register")
-    for name in ("disable_endpoint", "enable_endpoint"):
-        assert operator.post(reverse(name, args=[scene.endpoint.pk])).status == 403
-    assert operator.get(reverse("register_endpoint")).status == 403
-
-
-def test_disabling_says_what_it_ends_and_then_ends_it(scene: Scene) -> None:
-    waiting = scene.dispatched()
-    owner, path = Visitor(scene.owner), reverse("disable_endpoint", args=[scene.endpoint.pk])
-    assert "end failed" in owner.get_sheet(path).text
-    scene.endpoint.refresh_from_db()
-    assert scene.endpoint.enabled
-    done = owner.post_sheet(path, reason="Receiver is moving")
-    assert done.status == 204
-    assert "acted" in done.response.headers["HX-Trigger"]
-    waiting.refresh_from_db()
-    assert waiting.state == "failed"
-    assert "Receiver is moving" in owner.get(page_of(scene.endpoint)).text
-
-
-def test_an_owner_enables_by_hand(scene: Scene) -> None:
-    endpoints.disable(scene.owner, scene.endpoint.pk, "Off for a day")
-    owner, path = Visitor(scene.owner), reverse("enable_endpoint", args=[scene.endpoint.pk])
-    assert "Off for a day" in owner.get(path).text
-    assert owner.post(path).to == page_of(scene.endpoint)
-    scene.endpoint.refresh_from_db()
-    assert scene.endpoint.enabled
 
 
 def test_an_endpoint_named_by_an_attacker_is_inert(scene: Scene) -> None:

@@ -1,0 +1,103 @@
+"""What an owner does to endpoints: a page or sheet says what the act means, a POST does it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.forms import Form
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from organizations.console import once
+from organizations.console.access import ConsoleRequest, permitted
+from organizations.console.responses import done, page_or_sheet
+from webhooks import endpoints as service
+from webhooks.console import rows
+from webhooks.console.forms import DisableForm, EnableForm, EndpointForm
+from webhooks.console.rows import EndpointRow
+from webhooks.endpoints import FieldRefused, NewEndpoint, Refused
+from webhooks.rules.addresses import UrlNotAllowed
+
+confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@permitted("endpoints:write")
+@confirmed_by_post
+def register(request: ConsoleRequest) -> HttpResponse:
+    """A new endpoint. Its secret is on the answer to this very request and nowhere else: the form
+    works once, so that a reload leads to the endpoint's page.
+    """
+    form = EndpointForm(request.POST if request.method == "POST" else None)
+    if not form.is_valid():
+        return render(request, "endpoints/new.html", {"form": form}, status=_status(form))
+    token = form.cleaned_data.pop("token")
+    if not once.take(token):
+        return redirect(once.recall(token) or reverse("endpoints"))
+    try:
+        created = service.create(request.actor, NewEndpoint(**form.cleaned_data))
+    except (UrlNotAllowed, FieldRefused) as refusal:
+        once.give_back(token)
+        form.refuse(getattr(refusal, "field", "url"), str(refusal))
+        return render(request, "endpoints/new.html", {"form": form}, status=422)
+    once.remember(token, page_of(created.endpoint.pk))
+    context = {"endpoint": created.endpoint, "secret": created.secret}
+    return render(request, "endpoints/registered.html", context, status=201)
+
+
+@permitted("endpoints:write")
+@confirmed_by_post
+def disable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """What disabling ends; then, by POST, nothing more is sent there."""
+    row, form = rows.find(request.actor, pk), DisableForm(_posted(request))
+    if row.endpoint.archived_at:
+        return _refused(request, row, Refused("endpoint_archived"))
+    if not form.is_valid():
+        return _ask(request, "disable", row, form)
+    service.disable(request.actor, pk, form.cleaned_data["reason"])
+    return done(request, page_of(pk), f"{row.endpoint.name} is disabled.")
+
+
+@permitted("endpoints:enable")
+@confirmed_by_post
+def enable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """What enabling does and what not; then, by POST with the owner's password, it is used again."""
+    row, form = rows.find(request.actor, pk), EnableForm(request.actor.user, _posted(request))
+    if row.endpoint.archived_at:
+        return _refused(request, row, Refused("endpoint_archived"))
+    if not form.is_valid():
+        return _ask(request, "enable", row, form)
+    try:
+        service.enable(request.actor, pk)
+    except Refused as refusal:
+        return _refused(request, row, refusal)
+    return done(request, page_of(pk), f"{row.endpoint.name} is enabled.")
+
+
+def page_of(pk: UUID) -> str:
+    return reverse("endpoint", args=[pk])
+
+
+def _posted(request: ConsoleRequest) -> Any:
+    return request.POST if request.method == "POST" else None
+
+
+def _ask(
+    request: ConsoleRequest, act: str, row: EndpointRow, form: Form, **more: Any
+) -> HttpResponse:
+    """The act's page or sheet, with what is wrong with the form."""
+    title = f"{act.replace('_', ' ').capitalize()} {row.endpoint.name}"
+    context = {"row": row, "endpoint": row.endpoint, "form": form, "title": title, **more}
+    return page_or_sheet(request, f"endpoints/_{act}.html", context, _status(form))
+
+
+def _refused(request: ConsoleRequest, row: EndpointRow, refusal: Refused) -> HttpResponse:
+    """Why the endpoint cannot do that; nothing was done."""
+    context = {"endpoint": row.endpoint, "refused": refusal, "title": row.endpoint.name}
+    return page_or_sheet(request, "endpoints/_refused.html", context, 409)
+
+
+def _status(form: Form) -> int:
+    return 422 if form.is_bound else 200
