@@ -13,10 +13,12 @@ from django.views.decorators.http import require_http_methods
 
 from organizations.console import once
 from organizations.console.access import ConsoleRequest, permitted
+from organizations.console.fields import ConsoleForm
 from organizations.console.responses import done, page_or_sheet
 from webhooks import endpoints as service
 from webhooks.console import rows
 from webhooks.console.forms import DisableForm, EnableForm, EndpointForm
+from webhooks.console.pings import last_ping_of
 from webhooks.console.rows import EndpointRow
 from webhooks.endpoints import FieldRefused, NewEndpoint, Refused
 from webhooks.rules.addresses import UrlNotAllowed
@@ -60,6 +62,22 @@ def disable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     return done(request, page_of(pk), f"{row.endpoint.name} is disabled.")
 
 
+@permitted("endpoints:write")
+@confirmed_by_post
+def ping(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """What a ping is; then, by POST, one is sent, also to a disabled endpoint."""
+    row, form = rows.find(request.actor, pk), ConsoleForm(_posted(request))
+    if row.endpoint.archived_at:
+        return _refused(request, row, Refused("endpoint_archived"))
+    if not form.is_valid():
+        return _ask(request, "ping", row, form)
+    try:
+        service.ping(request.actor, pk)
+    except Refused as refusal:
+        return _refused(request, row, refusal)
+    return done(request, page_of(pk), "A ping is on its way.")
+
+
 @permitted("endpoints:enable")
 @confirmed_by_post
 def enable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
@@ -68,7 +86,7 @@ def enable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
-        return _ask(request, "enable", row, form)
+        return _ask(request, "enable", row, form, ping=last_ping_of(row.endpoint))
     try:
         service.enable(request.actor, pk)
     except Refused as refusal:

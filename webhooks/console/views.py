@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, revision_of, unchanged
 from webhooks.console import rows
+from webhooks.console.pings import last_ping_of
 from webhooks.policies import POLICIES
 
 
@@ -31,7 +32,8 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     row = rows.find(request.actor, pk)
     before = request.GET.get("before", "")
     page = rows.attempts_of(row.endpoint, int(before) if before.isdecimal() else None)
-    revision = revision_of(_shown(row), page)
+    ping = last_ping_of(row.endpoint)
+    revision = revision_of(_shown(row), page, ping)
     if answer := unchanged(request, revision):
         return answer
     policy = row.endpoint.schedule
@@ -39,6 +41,7 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
         "row": row,
         "endpoint": row.endpoint,
         "page": page,
+        "ping": ping,
         "policy": policy,
         "schedule": rows.schedule_of(policy),
         "policies": POLICIES,

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from organizations.rules import roles
-from tests.factories import Scene
+from tests.factories import Scene, answer, claim, no_answer, record
 from tests.visitors import Visitor
 from webhooks import endpoints
 from webhooks.console import passwords
@@ -14,7 +14,7 @@ from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 
-ACTS = ["disable_endpoint", "enable_endpoint"]
+ACTS = ["disable_endpoint", "enable_endpoint", "ping_endpoint"]
 
 
 def page_of(endpoint: Endpoint) -> str:
@@ -91,6 +91,39 @@ def test_disabling_says_what_it_ends_and_then_ends_it(scene: Scene) -> None:
     waiting.refresh_from_db()
     assert waiting.state == "failed"
     assert "Receiver is moving" in owner.get(page_of(scene.endpoint)).text
+
+
+# --- pinging -------------------------------------------------------------------------------------
+
+
+def test_a_ping_is_sent_and_its_answer_is_news_on_the_page(scene: Scene) -> None:
+    owner, page = Visitor(scene.owner), page_of(scene.endpoint)
+    assert "Nobody has pinged it yet." in owner.get(page).text
+    assert owner.post_sheet(act_of(scene, "ping_endpoint")).status == 204
+    waits = owner.get(page)
+    assert "Last ping Waits" in waits.text
+    attempt = claim(scene.endpoint.deliveries.get(is_ping=True))
+    flies = owner.poll(page, "endpoint-live", waits.revision)
+    assert "Last ping On the wire" in flies.text
+    record(answer(attempt, 418, duration_ms=45))
+    news = owner.poll(page, "endpoint-live", flies.revision)
+    assert "Last ping 418 45 ms" in news.text
+
+
+def test_a_disabled_endpoint_is_pinged_before_it_is_enabled(
+    scene: Scene, disabled: Endpoint
+) -> None:
+    owner, enable = Visitor(scene.owner), act_of(scene, "enable_endpoint")
+    assert "Nobody has pinged it yet." in owner.get_sheet(enable).text
+    assert owner.get(page_of(disabled)).has("ping")
+    owner.post_sheet(act_of(scene, "ping_endpoint"))
+    assert "waits to be sent" in owner.get_sheet(enable).text
+    record(no_answer(claim(disabled.deliveries.get(is_ping=True)), "connection_refused"))
+    assert "had no answer: refused" in owner.get_sheet(enable).text
+    owner.post_sheet(act_of(scene, "ping_endpoint"))
+    ping = disabled.deliveries.filter(is_ping=True).latest("pk")
+    record(answer(claim(ping), 200, duration_ms=45))
+    assert "was answered with 200 after 45 ms" in owner.get_sheet(enable).text
 
 
 # --- enabling ------------------------------------------------------------------------------------
