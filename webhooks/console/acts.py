@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
+from django_htmx.http import HttpResponseClientRedirect
 
 from organizations.console import once
 from organizations.console.access import ConsoleRequest, permitted
@@ -17,7 +19,7 @@ from organizations.console.fields import ConsoleForm
 from organizations.console.responses import done, page_or_sheet
 from webhooks import endpoints as service
 from webhooks.console import rows
-from webhooks.console.forms import DisableForm, EnableForm, EndpointForm
+from webhooks.console.forms import DisableForm, EditForm, EnableForm, EndpointForm
 from webhooks.console.pings import last_ping_of
 from webhooks.console.rows import EndpointRow
 from webhooks.endpoints import FieldRefused, NewEndpoint, Refused
@@ -47,6 +49,29 @@ def register(request: ConsoleRequest) -> HttpResponse:
     once.remember(token, page_of(created.endpoint.pk))
     context = {"endpoint": created.endpoint, "secret": created.secret}
     return render(request, "endpoints/registered.html", context, status=201)
+
+
+@permitted("endpoints:write")
+@confirmed_by_post
+def edit(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """An endpoint's fields; then, by POST, what was changed of them."""
+    row = rows.find(request.actor, pk)
+    form = EditForm(row.endpoint, _posted(request))
+    if row.endpoint.archived_at:
+        return _refused(request, row, Refused("endpoint_archived"))
+    if not form.is_valid():
+        return _ask(request, "edit", row, form)
+    try:
+        edited = service.edit(request.actor, pk, form.changes())
+    except (UrlNotAllowed, FieldRefused) as refusal:
+        form.refuse(getattr(refusal, "field", "url"), str(refusal))
+        return _ask(request, "edit", row, form)
+    except Refused as refusal:
+        return _refused(request, row, refusal)
+    said = f"{edited.name} is saved." if form.has_changed() else "Nothing was changed."
+    messages.success(request, said)
+    # The whole page anew: its name stands outside of what the page keeps up to date, too.
+    return HttpResponseClientRedirect(page_of(pk)) if request.htmx else redirect(page_of(pk))
 
 
 @permitted("endpoints:write")

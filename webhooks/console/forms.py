@@ -10,12 +10,13 @@ from organizations.console.fields import ConsoleForm, OnceForm
 from organizations.models import User
 from webhooks.console import passwords
 from webhooks.console.rows import schedule_in_words
+from webhooks.models import Endpoint
 from webhooks.policies import POLICIES
 from webhooks.rules.policies import COMMAND
 
 
-class EndpointForm(OnceForm):
-    """A new endpoint."""
+class EndpointFields(ConsoleForm):
+    """What a new endpoint and an edited one have in common."""
 
     name = forms.CharField(max_length=200, help_text="What people here call it.")
     url = forms.CharField(
@@ -39,6 +40,12 @@ class EndpointForm(OnceForm):
         help_text="Types it is told of, such as command.failed, command.* or *; commas between them.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
+    description = forms.CharField(
+        required=False,
+        max_length=2000,
+        help_text="For people here, such as whose receiver it is.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
 
     def clean_event_types(self) -> list[str]:
         return [
@@ -48,6 +55,33 @@ class EndpointForm(OnceForm):
     def refuse(self, field: str, reason: str) -> None:
         """Show what the service said beside the field it said it of."""
         self.add_error(field if field in self.fields else None, reason)
+
+
+class EndpointForm(EndpointFields, OnceForm):
+    """A new endpoint."""
+
+
+class EditForm(EndpointFields):
+    """An endpoint edited. What its owner did not touch stays as it is by then, whoever touched it: the
+    form carries the values that it was made with.
+    """
+
+    is_default = forms.BooleanField(
+        label="Default",
+        required=False,
+        help_text="It takes the commands of datasets that name no endpoint; the default so far steps"
+        " back.",
+    )
+
+    def __init__(self, endpoint: Endpoint, data: Any = None) -> None:
+        initial = {name: getattr(endpoint, name) for name in self.base_fields}
+        initial["event_types"] = ", ".join(endpoint.event_types)
+        super().__init__(data, initial=initial)
+        for field in self.fields.values():
+            field.show_hidden_initial = True
+
+    def changes(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in self.changed_data}
 
 
 class DisableForm(ConsoleForm):

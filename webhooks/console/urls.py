@@ -9,6 +9,7 @@ urlpatterns = [
     path("endpoints/new/", acts.register, name="register_endpoint"),
     path("endpoints/<uuid:pk>/", views.endpoint, name="endpoint"),
     path("endpoints/<uuid:pk>/disable/", acts.disable, name="disable_endpoint"),
+    path("endpoints/<uuid:pk>/edit/", acts.edit, name="edit_endpoint"),
     path("endpoints/<uuid:pk>/ping/", acts.ping, name="ping_endpoint"),
     path("endpoints/<uuid:pk>/enable/", acts.enable, name="enable_endpoint"),
 ]

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from organizations.rules import roles
-from tests.factories import Scene, answer, claim, no_answer, record
+from tests.factories import Scene, answer, claim, fail_with, no_answer, record
 from tests.visitors import Visitor
 from webhooks import endpoints
 from webhooks.console import passwords
@@ -14,7 +14,7 @@ from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 
-ACTS = ["disable_endpoint", "enable_endpoint", "ping_endpoint"]
+ACTS = ["disable_endpoint", "enable_endpoint", "ping_endpoint", "edit_endpoint"]
 
 
 def page_of(endpoint: Endpoint) -> str:
@@ -91,6 +91,81 @@ def test_disabling_says_what_it_ends_and_then_ends_it(scene: Scene) -> None:
     waiting.refresh_from_db()
     assert waiting.state == "failed"
     assert "Receiver is moving" in owner.get(page_of(scene.endpoint)).text
+
+
+# --- editing -------------------------------------------------------------------------------------
+
+
+def edit_form(owner: Visitor, path: str, **changes: str) -> dict[str, str]:
+    """The edit form as a browser would send it: as it was made, but for the changes."""
+    page = owner.get_sheet(path)
+    names = ("name", "url", "event_types")
+    form = {name: page.value(name) for name in names}
+    for name in (*names, "policy", "receives_commands", "description", "is_default"):
+        form[f"initial-{name}"] = page.value(f"initial-{name}")
+    form |= {"policy": form["initial-policy"], "receives_commands": "on", "is_default": "on"}
+    return form | changes
+
+
+def test_an_edit_changes_fields_and_starts_the_counters_from_zero(scene: Scene) -> None:
+    fail_with(scene.dispatched(), [503, 503])
+    owner, path = Visitor(scene.owner), act_of(scene, "edit_endpoint")
+    assert "counters start from zero" in owner.get_sheet(path).text
+    form = edit_form(owner, path, name="Depot", event_types="command.*", description="Night shift")
+    assert owner.post_sheet(path, **form).to == page_of(scene.endpoint)
+    scene.endpoint.refresh_from_db()
+    assert (scene.endpoint.name, scene.endpoint.event_types) == ("Depot", ["command.*"])
+    page = owner.get(page_of(scene.endpoint)).text
+    assert "Depot is saved." in page
+    assert "Night shift" in page
+    assert "No outcome yet" in page
+
+
+def test_an_edit_without_a_change_resets_nothing(scene: Scene) -> None:
+    owner, path = Visitor(scene.owner), act_of(scene, "edit_endpoint")
+    before = state_of(scene)
+    assert owner.post(path, **edit_form(owner, path)).to == page_of(scene.endpoint)
+    assert state_of(scene) == before
+
+
+def test_what_an_owner_did_not_touch_keeps_what_another_made_of_it(scene: Scene) -> None:
+    owner, path = Visitor(scene.owner), act_of(scene, "edit_endpoint")
+    form = edit_form(owner, path, name="Depot")
+    endpoints.edit(scene.owner, scene.endpoint.pk, {"policy": "telemetry"})
+    owner.post(path, **form)
+    scene.endpoint.refresh_from_db()
+    assert (scene.endpoint.name, scene.endpoint.policy) == ("Depot", "telemetry")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("url", "https://127.0.0.1/hook", "loopback"),
+        ("name", "", "This field is required."),
+        ("policy", "sometimes", "Select a valid choice."),
+        ("event_types", "nonsense!", "is no type of events"),
+        ("is_default", "", "Make another endpoint the default"),
+    ],
+)
+def test_a_value_that_is_not_possible_is_refused_beside_its_field(
+    scene: Scene, field: str, value: str, said: str
+) -> None:
+    owner, path, before = Visitor(scene.owner), act_of(scene, "edit_endpoint"), state_of(scene)
+    form = edit_form(owner, path) | {field: value}
+    refused = owner.post_sheet(path, **{name: text for name, text in form.items() if text})
+    assert refused.status == 422
+    assert refused.has(f"id_{field}_error")
+    assert said in refused.text
+    assert state_of(scene) == before
+
+
+def test_another_endpoint_becomes_the_default(scene: Scene) -> None:
+    other, owner = scene.another_endpoint(), Visitor(scene.owner)
+    path = reverse("edit_endpoint", args=[other.pk])
+    owner.post(path, **edit_form(owner, path))
+    other.refresh_from_db()
+    scene.endpoint.refresh_from_db()
+    assert (other.is_default, scene.endpoint.is_default) == (True, False)
 
 
 # --- pinging -------------------------------------------------------------------------------------
