@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -19,11 +19,21 @@ from organizations.console.fields import ConsoleForm
 from organizations.console.responses import done, page_or_sheet
 from webhooks import endpoints as service
 from webhooks.console import rows
-from webhooks.console.forms import DisableForm, EditForm, EnableForm, EndpointForm
+from webhooks.console.forms import DisableForm, EditForm, EnableForm, EndpointForm, RotateForm
 from webhooks.console.pings import last_ping_of
 from webhooks.console.rows import EndpointRow
 from webhooks.endpoints import FieldRefused, NewEndpoint, Refused
 from webhooks.rules.addresses import UrlNotAllowed
+
+TITLES: Final = {
+    "edit": "Edit",
+    "ping": "Ping",
+    "disable": "Disable",
+    "enable": "Enable",
+    "rotate_secret": "Rotate the secret of",
+    "rotate_at_once": "Drop every old secret of",
+    "archive": "Archive",
+}
 
 confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -72,6 +82,44 @@ def edit(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     messages.success(request, said)
     # The whole page anew: its name stands outside of what the page keeps up to date, too.
     return HttpResponseClientRedirect(page_of(pk)) if request.htmx else redirect(page_of(pk))
+
+
+@permitted("endpoints:write")
+@confirmed_by_post
+def rotate_secret(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """What a new secret means; then, by POST, the answer to that very request shows it, once. Dropping
+    the old ones at once is asked twice.
+    """
+    row, form = rows.find(request.actor, pk), RotateForm(_posted(request))
+    if row.endpoint.archived_at:
+        return _refused(request, row, Refused("endpoint_archived"))
+    if not form.is_valid():
+        return _ask(request, "rotate_secret", row, form)
+    if form.must_be_confirmed:
+        return _ask(request, "rotate_at_once", row, form)
+    token = form.cleaned_data["token"]
+    if not once.take(token):
+        return redirect(page_of(pk))
+    try:
+        rotated = service.rotate_secret(request.actor, pk, form.hours)
+    except Refused as refusal:
+        once.give_back(token)
+        return _refused(request, row, refusal)
+    context = {"endpoint": rotated.endpoint, "rotated": rotated, "secret": rotated.secret}
+    return render(request, "endpoints/rotated.html", context | {"at_once": not form.hours})
+
+
+@permitted("endpoints:write")
+@confirmed_by_post
+def archive(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """What is over for good; then, by POST, the endpoint is not used again."""
+    row, form = rows.find(request.actor, pk), ConsoleForm(_posted(request))
+    if row.endpoint.archived_at:
+        return _refused(request, row, Refused("endpoint_archived"))
+    if not form.is_valid():
+        return _ask(request, "archive", row, form)
+    service.archive(request.actor, pk)
+    return done(request, page_of(pk), f"{row.endpoint.name} is archived.")
 
 
 @permitted("endpoints:write")
@@ -131,7 +179,7 @@ def _ask(
     request: ConsoleRequest, act: str, row: EndpointRow, form: Form, **more: Any
 ) -> HttpResponse:
     """The act's page or sheet, with what is wrong with the form."""
-    title = f"{act.replace('_', ' ').capitalize()} {row.endpoint.name}"
+    title = f"{TITLES[act]} {row.endpoint.name}"
     context = {"row": row, "endpoint": row.endpoint, "form": form, "title": title, **more}
     return page_or_sheet(request, f"endpoints/_{act}.html", context, _status(form))
 

@@ -8,6 +8,7 @@ from django import forms
 
 from organizations.console.fields import ConsoleForm, OnceForm
 from organizations.models import User
+from webhooks import endpoints as service
 from webhooks.console import passwords
 from webhooks.console.rows import schedule_in_words
 from webhooks.models import Endpoint
@@ -82,6 +83,33 @@ class EditForm(EndpointFields):
 
     def changes(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
+class RotateForm(OnceForm):
+    """How long the old secret goes on signing beside the new one."""
+
+    overlap_hours = forms.IntegerField(
+        label="Overlap in hours",
+        initial=service.OVERLAP_HOURS,
+        min_value=1,
+        max_value=service.MAX_OVERLAP_HOURS,
+        help_text="For so long the old secret signs too, and the receiver may be given the new one.",
+    )
+    emergency = forms.BooleanField(
+        label="It leaked: drop every old secret at once",
+        required=False,
+        help_text="There is no overlap then. The next step asks again.",
+    )
+    confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
+
+    @property
+    def must_be_confirmed(self) -> bool:
+        return self.cleaned_data["emergency"] and not self.cleaned_data["confirmed"]
+
+    @property
+    def hours(self) -> int:
+        hours: int = self.cleaned_data["overlap_hours"]
+        return 0 if self.cleaned_data["emergency"] else hours
 
 
 class DisableForm(ConsoleForm):

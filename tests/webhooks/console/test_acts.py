@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db.models.functions import Now
 from django.urls import reverse
 
 from organizations.rules import roles
@@ -14,7 +15,14 @@ from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 
-ACTS = ["disable_endpoint", "enable_endpoint", "ping_endpoint", "edit_endpoint"]
+ACTS = [
+    "edit_endpoint",
+    "ping_endpoint",
+    "rotate_secret",
+    "disable_endpoint",
+    "enable_endpoint",
+    "archive_endpoint",
+]
 
 
 def page_of(endpoint: Endpoint) -> str:
@@ -199,6 +207,76 @@ def test_a_disabled_endpoint_is_pinged_before_it_is_enabled(
     ping = disabled.deliveries.filter(is_ping=True).latest("pk")
     record(answer(claim(ping), 200, duration_ms=45))
     assert "was answered with 200 after 45 ms" in owner.get_sheet(enable).text
+
+
+# --- the secret ----------------------------------------------------------------------------------
+
+
+def rotation(owner: Visitor, path: str, **form: str) -> dict[str, str]:
+    return {"token": owner.get_sheet(path).value("token"), "overlap_hours": "24"} | form
+
+
+def valid_secrets(endpoint: Endpoint) -> int:
+    return endpoint.secrets.exclude(expires_at__lte=Now()).count()
+
+
+def test_a_new_secret_is_shown_once_and_the_old_one_signs_for_the_overlap(scene: Scene) -> None:
+    owner, path = Visitor(scene.owner), act_of(scene, "rotate_secret")
+    assert owner.get_sheet(path).value("overlap_hours") == "24"
+    form = rotation(owner, path, overlap_hours="2")
+    rotated = owner.post(path, **form)
+    assert rotated.status == 200
+    assert "whsec_" in rotated.text
+    assert "signs too until" in rotated.text
+    assert valid_secrets(scene.endpoint) == 2
+    assert owner.post(path, **form).to == page_of(scene.endpoint)
+    assert scene.endpoint.secrets.count() == 2
+    assert "whsec_" not in owner.get(page_of(scene.endpoint)).html
+
+
+def test_an_emergency_is_confirmed_and_drops_every_old_secret(scene: Scene) -> None:
+    owner, path = Visitor(scene.owner), act_of(scene, "rotate_secret")
+    form = rotation(owner, path, emergency="on")
+    asked = owner.post(path, **form)
+    assert asked.status == 422
+    assert "whsec_" not in asked.text
+    assert scene.endpoint.secrets.count() == 1
+    again = {name: asked.value(name) for name in ("token", "overlap_hours", "emergency")}
+    rotated = owner.post(path, **again, confirmed=asked.value("confirmed"))
+    assert "whsec_" in rotated.text
+    assert "signs no more" in rotated.text
+    assert valid_secrets(scene.endpoint) == 1
+
+
+def test_an_overlap_is_refused_beside_its_field(scene: Scene) -> None:
+    owner, path = Visitor(scene.owner), act_of(scene, "rotate_secret")
+    refused = owner.post(path, **rotation(owner, path, overlap_hours="169"))
+    assert refused.status == 422
+    assert refused.has("id_overlap_hours_error")
+    assert scene.endpoint.secrets.count() == 1
+
+
+def test_more_secrets_than_a_delivery_has_room_for_are_refused(scene: Scene) -> None:
+    for _ in range(4):
+        endpoints.rotate_secret(scene.owner, scene.endpoint.pk)
+    owner, path = Visitor(scene.owner), act_of(scene, "rotate_secret")
+    refused = owner.post(path, **rotation(owner, path))
+    assert refused.status == 409
+    assert "Wait until one has expired" in refused.text
+
+
+# --- archiving -----------------------------------------------------------------------------------
+
+
+def test_archiving_says_what_is_over_and_then_ends_it(scene: Scene) -> None:
+    owner, path = Visitor(scene.owner), act_of(scene, "archive_endpoint")
+    asked = owner.get_sheet(path).text
+    assert "cannot be undone" in asked
+    assert "It is the default" in asked
+    assert owner.post_sheet(path).status == 204
+    scene.endpoint.refresh_from_db()
+    assert scene.endpoint.archived_at
+    assert "Archived" in owner.get(page_of(scene.endpoint)).text
 
 
 # --- enabling ------------------------------------------------------------------------------------
