@@ -191,4 +191,4 @@ def _refused(request: ConsoleRequest, row: EndpointRow, refusal: Refused) -> Htt
 
 
 def _status(form: Form) -> int:
-    return 422 if form.is_bound else 200
+    return 422 if form.errors else 200

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, revision_of, unchanged
+from webhooks import endpoints as service
 from webhooks.console import rows
 from webhooks.console.pings import last_ping_of
 from webhooks.policies import POLICIES
@@ -33,7 +34,8 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     before = request.GET.get("before", "")
     page = rows.attempts_of(row.endpoint, int(before) if before.isdecimal() else None)
     ping = last_ping_of(row.endpoint)
-    revision = revision_of(_shown(row), page, ping)
+    figures = service.figures_of([row.endpoint])[pk]
+    revision = revision_of(_shown(row), page, ping, figures)
     if answer := unchanged(request, revision):
         return answer
     policy = row.endpoint.schedule
@@ -42,6 +44,7 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
         "endpoint": row.endpoint,
         "page": page,
         "ping": ping,
+        "figures": figures,
         "policy": policy,
         "schedule": rows.schedule_of(policy),
         "policies": POLICIES,

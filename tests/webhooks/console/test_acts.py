@@ -238,7 +238,7 @@ def test_an_emergency_is_confirmed_and_drops_every_old_secret(scene: Scene) -> N
     owner, path = Visitor(scene.owner), act_of(scene, "rotate_secret")
     form = rotation(owner, path, emergency="on")
     asked = owner.post(path, **form)
-    assert asked.status == 422
+    assert asked.status == 200
     assert "whsec_" not in asked.text
     assert scene.endpoint.secrets.count() == 1
     again = {name: asked.value(name) for name in ("token", "overlap_hours", "emergency")}

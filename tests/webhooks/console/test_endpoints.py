@@ -6,8 +6,9 @@ import pytest
 from django.urls import reverse
 
 from organizations.provisioning import provision
-from tests.factories import Scene, fail_with
+from tests.factories import Scene, answer, claim, fail_with, record
 from tests.visitors import Visitor, queries_of
+from webhooks.console.tags import percent
 from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
@@ -45,6 +46,28 @@ def test_failures_that_disabled_it_are_told_in_words(scene: Scene) -> None:
     shown = Visitor(scene.viewer).get(page_of(endpoint)).text
     assert "It failed 5 times in a row." in shown
     assert "Only an owner enables it again" in shown
+
+
+def test_the_figures_stand_beside_the_strip(scene: Scene) -> None:
+    viewer = Visitor(scene.viewer)
+    assert (
+        "Success rate — Median latency — Counted since 0 s ago"
+        in viewer.get(page_of(scene.endpoint)).text
+    )
+    command, attempt = scene.on_the_wire()
+    record(answer(attempt, 503, duration_ms=900))
+    record(answer(claim(command), 200, duration_ms=45))
+    record(answer(scene.on_the_wire()[1], 200, duration_ms=60))
+    shown = viewer.get(page_of(scene.endpoint)).text
+    assert "Success rate 66.7 % of 3 attempts Median latency 60 ms" in shown
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [(0.0, "0 %"), (0.0001, "0.1 %"), (0.975, "97.5 %"), (0.9999, "99.9 %"), (1.0, "100 %")],
+)
+def test_a_rate_in_words(rate: float, said: str) -> None:
+    assert percent(rate) == said
 
 
 def test_the_list_takes_the_same_queries_for_three_endpoints_and_thirty(scene: Scene) -> None:
