@@ -155,6 +155,10 @@ class _Endpoint:
         limit = limits.per_endpoint if self.answered else min(limits.per_endpoint, limits.unproven)
         return max(min(self.overdue, limit - self.in_flight), 0)
 
+    @property
+    def turn(self) -> tuple[int, int, int]:
+        return self.in_flight, self.ready[0].due_ms, -self.overdue
+
     def take(self, count: int) -> Iterator[_Cohort]:
         """The first ``count`` of those that are due; a cohort that does not fit is split."""
         self.overdue -= count
@@ -209,27 +213,32 @@ class _Play:
         while self._agenda:
             now = self._agenda[0][0]
             ended: list[tuple[int, _Cohort, _Flight]] = []
+            due = False
             while self._agenda and self._agenda[0][0] == now:
                 _, _, index, cohort, flight = heapq.heappop(self._agenda)
                 if flight is None:
-                    self._come_due(index, cohort)
+                    due |= self._come_due(index, cohort)
                 else:
                     ended.append((index, cohort, flight))
             if ended:
                 self._record(now, ended)
-            self._claim(now)
+            if ended or due:
+                self._claim(now)
         return self.result
 
-    def _come_due(self, index: int, cohort: _Cohort) -> None:
+    def _come_due(self, index: int, cohort: _Cohort) -> bool:
+        """Whether the cohort waits for its start now; at a disabled endpoint it waits no more."""
         endpoint = self._endpoints[index]
         if endpoint.disabled_ms is None:
             endpoint.ready.append(cohort)
             endpoint.overdue += cohort.size
-        elif cohort.number == 1:
+            return True
+        if cohort.number == 1:
             self.result.skipped += cohort.size
         else:
             # It has ended when the endpoint was disabled; here that is found out when it comes due.
             self._end_disabled(endpoint.disabled_ms, cohort)
+        return False
 
     def _end_disabled(self, at_ms: int, cohort: _Cohort) -> None:
         self.result.ask(at_ms, 0, cohort.size)
@@ -251,19 +260,21 @@ class _Play:
         self.result.peak_overdue = max(self.result.peak_overdue, overdue)
 
     def _shares(self) -> dict[int, int]:
-        """How many attempts each endpoint may start: whoever has fewer in flight comes first."""
+        """How many attempts each endpoint may start: whoever has fewer in flight comes first, then who
+        has waited longest, then who has more that waits.
+        """
         limits = self._scenario.limits
         wanted = {i: n for i, e in enumerate(self._endpoints) if (n := e.wanted(limits))}
         if sum(wanted.values()) <= self._free:
             return wanted
         shares: Counter[int] = Counter()
-        turns = [(self._endpoints[index].in_flight, index) for index in wanted]
+        turns = [(*self._endpoints[index].turn, index) for index in wanted]
         heapq.heapify(turns)
         for _ in range(self._free):
-            in_flight, index = turns[0]
+            in_flight, due_ms, backlog, index = turns[0]
             shares[index] += 1
             if shares[index] < wanted[index]:
-                heapq.heapreplace(turns, (in_flight + 1, index))
+                heapq.heapreplace(turns, (in_flight + 1, due_ms, backlog, index))
             else:
                 heapq.heappop(turns)
         return shares
