@@ -57,6 +57,7 @@ def test_a_disabled_endpoint_is_mended_pinged_and_enabled(
     page.get_by_label("Your password").fill("a guess")
     page.locator("#confirm").click()
     expect(page.locator("#id_password_error")).to_be_visible()
+    expect(page.get_by_label("Your password")).to_be_focused()
     page.get_by_label("Your password").fill(scene.provisioned.members[roles.OWNER].password)
     page.locator("#confirm").click()
     expect(page.locator("#state")).to_have_text("Enabled")

@@ -129,7 +129,7 @@ class EnableForm(ConsoleForm):
         label="Your password",
         max_length=1000,
         strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:

@@ -36,11 +36,11 @@ class LastPing:
             return "is on the wire"
         if answer["verdict"] == "lost":
             return "was lost on our side: nobody knows whether it arrived"
-        took = words.milliseconds(answer["duration_ms"] or 0)
+        ms = answer["duration_ms"]
+        after = "" if ms is None else f" after {words.milliseconds(ms)}"
         if answer["status_code"]:
-            return f"was answered with {answer['status_code']} after {took}"
-        kind = answer["error_kind"]
-        return f"had no answer: {ERROR_WORDS.get(kind, kind)}, after {took}"
+            return f"was answered with {answer['status_code']}{after}"
+        return f"had no answer{after}: {ERROR_WORDS.get(answer['error_kind'], 'broken')}"
 
 
 def last_ping_of(endpoint: Endpoint) -> LastPing | None:
