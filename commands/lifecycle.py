@@ -367,13 +367,16 @@ def time_out_overdue() -> int:
 
 
 def _locking(*, skip_locked: bool = False) -> QuerySet[Command]:
-    """Commands, locked as they are read; what they belong to is read along."""
+    """Commands, locked as they are read; what they belong to is read along.
+
+    Not their parameters: those may have a mebibyte each, and a sweep reads hundreds of commands.
+    """
     rows = Command.objects.select_for_update(of=("self",), no_key=True, skip_locked=skip_locked)
-    return rows.select_related("dataset")
+    return rows.select_related("dataset").defer("parameters")
 
 
 def _lock(command_id: UUID) -> Command:
-    return _locking().select_related("delivery", "issued_by").get(pk=command_id)
+    return _locking().defer(None).select_related("delivery", "issued_by").get(pk=command_id)
 
 
 def _share_dataset(dataset_id: UUID) -> Dataset:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from commands.models import Command, Dataset
 from commands.rules import diagnosis, dispatching
@@ -59,15 +59,17 @@ def filtered(commands: QuerySet[Command], filters: Filters) -> QuerySet[Command]
     }
     commands = commands.filter(**{k: v for k, v in conditions.items() if v is not None})
     if filters.search:
-        commands = commands.filter(**_search(filters.search))
+        commands = commands.filter(_search(filters.search))
     return commands
 
 
-def _search(text: str) -> dict[str, object]:
+def _search(text: str) -> Q:
+    """By the start of a client token; what reads like an id may be either, since tokens often do."""
+    by_token = Q(client_token__startswith=text)
     try:
-        return {"pk": UUID(text)}
+        return by_token | Q(pk=UUID(text))
     except ValueError:
-        return {"client_token__startswith": text}
+        return by_token
 
 
 def attempts_of(command: Command) -> list[Attempt]:

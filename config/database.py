@@ -35,6 +35,7 @@ START_TIMEOUT_S = 60.0
 TAKEOVER_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 30.0
 LARGEST_LOG = 5_000_000
+MAX_CONNECTIONS = 100
 
 SETTINGS = """\
 # Written anew at each start. Lasting changes: ALTER SYSTEM, or your own server by DATABASE_URL.
@@ -42,7 +43,7 @@ listen_addresses = ''
 port = {port}
 unix_socket_directories = {socket_folder}
 unix_socket_permissions = 0700
-max_connections = 100
+max_connections = {connections}
 shared_buffers = 256MB
 work_mem = 8MB
 maintenance_work_mem = 64MB
@@ -212,6 +213,7 @@ class EmbeddedPostgres:
         draft.write_text(
             SETTINGS.format(
                 port=PORT,
+                connections=MAX_CONNECTIONS,
                 socket_folder=_in_list(str(self.files.socket.parent)),
                 durable="on" if self.durable else "off",
             )

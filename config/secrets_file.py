@@ -34,8 +34,20 @@ def _create(path: Path) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(base64.urlsafe_b64encode(secrets.token_bytes(32)))
+            # What is encrypted with it may be on disk within seconds: the key must be there first.
+            file.flush()
+            os.fsync(file.fileno())
         os.link(draft, path)
+        _sync_folder(path.parent)
     except FileExistsError:
         pass
     finally:
         draft.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

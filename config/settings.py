@@ -15,7 +15,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import secrets_file
-from config.database import EmbeddedPostgres
+from config.database import MAX_CONNECTIONS, EmbeddedPostgres
 from config.mail_server import MailServer
 from config.mail_server import parse as parse_mail_server
 from webhooks.rules import policies
@@ -81,6 +81,19 @@ def mail_address(name: str, default: str) -> str:
             f"{name} must be an address such as Console <console@example.com>."
         )
     return text
+
+
+def database(url: str = "") -> dict[str, Any]:
+    """A database by its address, or by DATABASE_URL. What is wrong with one is not quoted: it holds a
+    password.
+    """
+    try:
+        return dict(env.db_url_config(url or env.str("DATABASE_URL")))
+    except (ValueError, KeyError, ImproperlyConfigured):
+        raise ImproperlyConfigured(
+            "DATABASE_URL is malformed: it must read postgres://user:password@host:5432/name, with"
+            " special characters of the password percent-encoded."
+        ) from None
 
 
 # --- Where things are ---------------------------------------------------------------------------
@@ -184,11 +197,10 @@ STORAGES: dict[str, dict[str, Any]] = {
 # --- Database -----------------------------------------------------------------------------------
 
 EMBEDDED_DATABASE = not env.str("DATABASE_URL", default="")
+EMBEDDED_CONNECTIONS = MAX_CONNECTIONS
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
-        **env.db_url_config(
-            EmbeddedPostgres(DATA_DIR).url if EMBEDDED_DATABASE else env.str("DATABASE_URL")
-        ),
+        **(database(EmbeddedPostgres(DATA_DIR).url) if EMBEDDED_DATABASE else database()),
         "ATOMIC_REQUESTS": False,
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,12 +16,16 @@ from webhooks.policies import POLICIES
 
 # After its deadline an attempt is recorded; a worker that needs longer than this for it is in trouble.
 RECORDING_MARGIN_S = 5
+# A worker has one connection for its tasks, its pump, its recorder and its mails. Beside the workers there
+# are the web server's threads, the broker, the watch and a person with psql.
+CONNECTIONS_A_WORKER = 4
+OTHER_CONNECTIONS = 30
 
 
 @register
 def check_delivery_settings(**_: Any) -> list[CheckMessage]:
     """Every way in which the delivery settings contradict each other."""
-    return [*_time_limits(), *_encryption_keys()]
+    return [*_time_limits(), *_authorities(), *_connections(), *_encryption_keys()]
 
 
 def _time_limits() -> Iterator[CheckMessage]:
@@ -38,6 +43,29 @@ def _time_limits() -> Iterator[CheckMessage]:
             f"django-q2 would hand out a task again after {retry} s while it may run {timeout} s.",
             hint="Set Q_CLUSTER['retry'] above Q_CLUSTER['timeout'].",
             id="webhooks.E002",
+        )
+
+
+def _authorities() -> Iterator[CheckMessage]:
+    bundle = settings.ENDPOINT_CA_BUNDLE
+    try:
+        ssl.create_default_context(cafile=bundle or None)
+    except OSError as error:
+        yield Error(
+            f"ENDPOINT_CA_BUNDLE ({bundle}) cannot be used: {error.strerror or error}.",
+            hint="It must be a readable PEM file with the authorities to trust.",
+            id="webhooks.E004",
+        )
+
+
+def _connections() -> Iterator[CheckMessage]:
+    needed = settings.DELIVERY_WORKERS * CONNECTIONS_A_WORKER + OTHER_CONNECTIONS
+    if settings.EMBEDDED_DATABASE and needed > settings.EMBEDDED_CONNECTIONS:
+        yield Error(
+            f"{settings.DELIVERY_WORKERS} workers need up to {needed} database connections; the embedded"
+            f" PostgreSQL has {settings.EMBEDDED_CONNECTIONS}.",
+            hint="Lower DELIVERY_WORKERS, or set DATABASE_URL to a server that takes more.",
+            id="webhooks.E005",
         )
 
 

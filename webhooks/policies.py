@@ -18,6 +18,7 @@ from webhooks.rules.policies import (
     PING,
     PRESETS,
     Policy,
+    PolicyRefused,
     from_terms,
     terms_of,
 )
@@ -49,7 +50,10 @@ def of_delivery(name: str, terms: dict[str, Any] | None) -> Policy:
 @functools.lru_cache(maxsize=1024)
 def started_with(name: str, terms: str | None) -> Policy:
     """The same, ``terms`` as JSON."""
+    # A row that somebody made by hand must reach an end too, and hold up no other.
     if terms:
-        return from_terms(name, json.loads(terms))
-    # A row that somebody made by hand must reach an end too.
+        try:
+            return from_terms(name, json.loads(terms))
+        except PolicyRefused:
+            return COMMAND
     return PING if name == PING.name else PRESETS.get(name, COMMAND)

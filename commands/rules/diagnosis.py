@@ -218,7 +218,8 @@ def _always(family: str, attempts: Sequence[AttemptFacts]) -> Diagnosis:
     if family == "slow":
         return Diagnosis(
             "receiver_too_slow",
-            f"The receiver did not answer within 10 s, in {tried}. It may have processed them.",
+            f"The receiver did not answer within 10 s, in {tried}. It may have processed what"
+            " it was sent.",
             "Have the receiver answer at once and work afterwards, then reissue.",
         )
     ways = sorted({UNREACHABLE_WORDS[a.error_kind] for a in attempts if a.error_kind})

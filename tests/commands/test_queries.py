@@ -75,6 +75,11 @@ def test_a_search_finds_the_start_of_a_token_or_an_id(scene: Scene) -> None:
     assert found(scene, search=str(command.pk)) == [command.pk]
 
 
+def test_a_search_finds_a_token_that_reads_like_an_id(scene: Scene) -> None:
+    command = scene.issued(token="4f9c2d1e-7a56-4e0b-9c3d-2b8f6a1d5e70")
+    assert found(scene, search=command.client_token) == [command.pk]
+
+
 def test_attempts_are_listed_newest_first(scene: Scene) -> None:
     command = scene.dispatched()
     factories.fail_with(command, [503, 500])

@@ -47,3 +47,17 @@ def test_a_malformed_encryption_key_is_refused_without_being_shown(
     messages: list[Any] = [m for m in run_checks() if m.is_serious()]
     assert [m.id for m in messages] == ["webhooks.E003"]
     assert not key or key not in messages[0].msg
+
+
+def test_an_unreadable_bundle_of_authorities_is_refused(settings: Settings) -> None:
+    settings.ENDPOINT_CA_BUNDLE = "/nowhere/authorities.pem"
+    assert errors() == ["webhooks.E004"]
+
+
+def test_more_workers_than_the_embedded_database_has_connections_for_are_refused(
+    settings: Settings,
+) -> None:
+    settings.EMBEDDED_DATABASE, settings.DELIVERY_WORKERS = True, 18
+    assert errors() == ["webhooks.E005"]
+    settings.DELIVERY_WORKERS = 17
+    assert errors() == []

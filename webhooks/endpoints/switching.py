@@ -22,12 +22,17 @@ from webhooks.signals import Settlement, deliveries_settled
 
 # Pings go to a disabled endpoint too, and to an archived one no more. Locked in the order of their ids,
 # like a batch of results: two of these never wait for each other.
+#
+# At most so many at once: each may end a command with its timeline, notice and events, and the results of
+# other endpoints wait meanwhile. No attempt starts at a disabled endpoint, so the rest can wait for the
+# sweep, a second later, or for whoever enables the endpoint again.
+STEP = 500
 FAIL_WAITING = """
 WITH waiting AS (
     SELECT d.id FROM webhooks_delivery d JOIN webhooks_endpoint e ON e.id = d.endpoint_id
      WHERE d.endpoint_id = %s AND d.next_attempt_at IS NOT NULL
        AND (NOT d.is_ping OR e.archived_at IS NOT NULL)
-     ORDER BY d.id FOR NO KEY UPDATE OF d)
+     ORDER BY d.id LIMIT %s FOR NO KEY UPDATE OF d)
 UPDATE webhooks_delivery d
    SET state = 'failed', next_attempt_at = NULL, failure_reason = %s,
        settled_at = statement_timestamp()
@@ -56,18 +61,27 @@ def enable(actor: Actor, endpoint_id: UUID) -> Endpoint:
     Raises Refused for an archived endpoint.
     """
     actor.require("endpoints:enable")
-    with transaction.atomic():
-        endpoint = locked(actor, endpoint_id)
-        if endpoint.archived_at:
-            raise Refused("endpoint_archived")
-        if not endpoint.enabled:
-            before = facts(endpoint)
-            Endpoint.objects.filter(pk=endpoint.pk).update(
-                enabled=True, disabled_at=None, disabled_reason="", **counters_from_zero()
-            )
-            endpoint.refresh_from_db()
-            audit.record(actor, "endpoint.enable", endpoint, before=before, after=facts(endpoint))
-    return endpoint
+    while True:
+        with transaction.atomic():
+            endpoint = locked(actor, endpoint_id)
+            if endpoint.archived_at:
+                raise Refused("endpoint_archived")
+            if endpoint.enabled:
+                return endpoint
+            # What still waits from before must not fire now. A large rest ends in steps first.
+            ended = fail_waiting(endpoint.pk)
+            if len(ended) < STEP:
+                _switch_on(actor, endpoint)
+            deliveries_settled.send(sender=Delivery, settlements=ended)
+
+
+def _switch_on(actor: Actor, endpoint: Endpoint) -> None:
+    before = facts(endpoint)
+    Endpoint.objects.filter(pk=endpoint.pk).update(
+        enabled=True, disabled_at=None, disabled_reason="", **counters_from_zero()
+    )
+    endpoint.refresh_from_db()
+    audit.record(actor, "endpoint.enable", endpoint, before=before, after=facts(endpoint))
 
 
 def archive(actor: Actor, endpoint_id: UUID) -> Endpoint:
@@ -94,8 +108,11 @@ def disable_locked(endpoint_id: UUID, reason: str, **also: Any) -> list[Settleme
 
     The caller sends them on with ``deliveries_settled``, when it has no row left to lock.
     """
+    waiting = Delivery.objects.filter(
+        endpoint=endpoint_id, next_attempt_at__isnull=False, is_ping=False
+    ).count()
     settled = _switch_off(endpoint_id, reason, **also)
-    notices.tell_disabled(endpoint_id, ended=len(settled))
+    notices.tell_disabled(endpoint_id, ended=waiting)
     _announce(Endpoint.objects.get(pk=endpoint_id))
     return settled
 
@@ -125,16 +142,16 @@ def _announce(endpoint: Endpoint) -> None:
 
 
 def fail_waiting(endpoint_id: UUID) -> list[Settlement]:
-    """End every delivery that waits at a disabled endpoint and that no attempt will follow."""
+    """End deliveries that wait at a disabled endpoint and that no attempt will follow, up to STEP."""
     with connection.cursor() as cursor:
-        cursor.execute(FAIL_WAITING, [endpoint_id, FailureReason.ENDPOINT_DISABLED])
+        cursor.execute(FAIL_WAITING, [endpoint_id, STEP, FailureReason.ENDPOINT_DISABLED])
         return [Settlement(*row) for row in cursor.fetchall()]
 
 
 def fail_stranded() -> list[Settlement]:
-    """End deliveries that wait at a disabled endpoint all the same: an event published in the moment in
-    which it was disabled. It is also the net under every other race, so that nothing waits for ever
-    where no attempt will start.
+    """End deliveries that wait at some disabled endpoint, up to STEP: the rest of a backlog, or an event
+    published in the moment in which it was disabled. It is also the net under every other race, so that
+    nothing waits for ever where no attempt will start.
     """
     waiting = Delivery.objects.filter(endpoint=OuterRef("pk"), next_attempt_at__isnull=False)
     # Locked, so that what is dispatched after somebody enables one of them is not taken along.
@@ -142,4 +159,5 @@ def fail_stranded() -> list[Settlement]:
         Exists(waiting.filter(is_ping=False)) | Q(archived_at__isnull=False) & Exists(waiting),
         enabled=False,
     )
-    return [one for endpoint in stranded.order_by("pk") for one in fail_waiting(endpoint.pk)]
+    endpoint = stranded.order_by("pk").first()
+    return fail_waiting(endpoint.pk) if endpoint else []

@@ -33,13 +33,14 @@ CLAIM_LOCK = 0x636C61696D  # "claim"
 # compares pairs because with a plain equality the planner may walk the backlog of all endpoints by time.
 CLAIM = """
 WITH RECURSIVE candidate AS (
-    (SELECT endpoint_id FROM webhooks_delivery
-      WHERE next_attempt_at IS NOT NULL ORDER BY endpoint_id LIMIT 1)
+    (SELECT endpoint_id, next_attempt_at AS earliest FROM webhooks_delivery
+      WHERE next_attempt_at IS NOT NULL ORDER BY endpoint_id, next_attempt_at LIMIT 1)
     UNION ALL
-    SELECT (SELECT d.endpoint_id FROM webhooks_delivery d
-             WHERE d.next_attempt_at IS NOT NULL AND d.endpoint_id > candidate.endpoint_id
-             ORDER BY d.endpoint_id LIMIT 1)
-      FROM candidate WHERE candidate.endpoint_id IS NOT NULL
+    SELECT following.endpoint_id, following.next_attempt_at
+      FROM candidate CROSS JOIN LATERAL (
+        SELECT d.endpoint_id, d.next_attempt_at FROM webhooks_delivery d
+         WHERE d.next_attempt_at IS NOT NULL AND d.endpoint_id > candidate.endpoint_id
+         ORDER BY d.endpoint_id, d.next_attempt_at LIMIT 1) following
 ),
 open AS (
     SELECT e.id AS endpoint_id, e.enabled, flying.count AS in_flight,
@@ -54,7 +55,7 @@ open AS (
      CROSS JOIN LATERAL (
         SELECT count(*) FROM webhooks_delivery d
          WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) flying
-     WHERE e.archived_at IS NULL
+     WHERE candidate.earliest <= statement_timestamp() AND e.archived_at IS NULL
 ),
 due AS (
     SELECT d.id, d.next_attempt_at, open.in_flight

@@ -136,7 +136,8 @@ class Exchange:
         try:
             return self._wire.resolver.allowed_addresses(self._target, config.addresses, seconds)
         except NameTimedOut as error:
-            raise wire_failure(TimeoutError(), self._place()) from error
+            words = "DNS timeout: {host} was not resolved in time. Check the name servers of the domain."
+            raise self._place().failed("dns", words) from error
         except NameFailed as error:
             words = "{host} does not resolve: {why}. Check the URL and the DNS of the domain."
             raise self._place().failed("dns", words, why=error) from error

@@ -27,7 +27,6 @@ OUR_SHORTAGES = frozenset([errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBU
 MAX_WORDS = 500
 
 _TIMED_OUT = {
-    NAME: "DNS timeout: {host} was not resolved in time. Check the name servers of the domain.",
     CONNECT: "No connection to {where} within {seconds:g} s. Check that the receiver runs and that "
     "no firewall drops what the console sends.",
     TLS: "{where} accepted the connection, but TLS was not established within {seconds:g} s.",

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 # Expired leases closed by one sweep at most; what is left waits for the next, a second later.
 SWEEP_LIMIT = 200
+# Steps in which one sweep ends what waits at disabled endpoints; what is left waits for the next.
+STRANDED_STEPS = 10
 
 
 def deliver() -> None:
@@ -63,6 +65,10 @@ def _record(outcomes: list[Outcome]) -> int:
 
 
 def _settle_stranded() -> None:
-    with transaction.atomic():
-        if settled := endpoints.fail_stranded():
+    """One transaction a step, so that nobody waits long for its locks."""
+    for _ in range(STRANDED_STEPS):
+        with transaction.atomic():
+            settled = endpoints.fail_stranded()
             deliveries_settled.send(sender=Delivery, settlements=settled)
+        if not settled:
+            return

@@ -23,11 +23,13 @@ from types import FrameType
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 
+from webhooks import secrets
 from webhooks.engine import heartbeat
 from webhooks.management.commands.pool import STOP_GRACE_S
+from webhooks.models import EndpointSecret
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +57,23 @@ class Command(BaseCommand):
     help = "Run the delivery workers, and start them again whenever they die or freeze."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _read_a_secret()
         Watch().run()
+
+
+def _read_a_secret() -> None:
+    """Refuse to work on a host that has another key than the secrets were encrypted with: it would lose
+    every attempt that it claims.
+    """
+    try:
+        newest = EndpointSecret.objects.order_by("-pk").first()
+        if newest:
+            secrets.decrypt(newest.ciphertext)
+    except secrets.SecretUnreadable:
+        raise CommandError(
+            "The endpoints' secrets cannot be read with the keys of this host: give every host the same"
+            " SECRETS_ENCRYPTION_KEYS."
+        ) from None
 
 
 class Watch:
