@@ -9,9 +9,15 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from commands.models import Dataset, Experiment
-from organizations import audit
+from organizations import audit, prepared
 from organizations.actors import Actor
 from webhooks.models import Endpoint
+
+# A turn at a dataset's switch. Dispatches share it, arming and disarming take it alone. An advisory lock,
+# because newcomers who share a row pass a writer that waits for it: a flood of dispatches would hold off
+# the disarm that is to stop it.
+SHARE = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s::uuid::text, 0))"
+TAKE = "SELECT pg_advisory_xact_lock(hashtextextended(%s::uuid::text, 0))"
 
 
 def create_experiment(actor: Actor, name: str) -> Experiment:
@@ -45,6 +51,12 @@ def create_dataset(
     return dataset
 
 
+def share(dataset_id: UUID) -> Dataset:
+    """The dataset, which nobody can disarm until the transaction ends."""
+    prepared.execute(SHARE, [dataset_id])
+    return Dataset.objects.get(pk=dataset_id)
+
+
 def arm(actor: Actor, dataset_id: UUID) -> Dataset:
     """Allow dispatches from the dataset. Arming an armed one changes nothing."""
     return _switch(
@@ -67,9 +79,9 @@ def disarm(actor: Actor, dataset_id: UUID) -> Dataset:
 def _switch(actor: Actor, dataset_id: UUID, act: str, **state: Any) -> Dataset:
     actor.require("datasets:arm")
     with transaction.atomic():
-        dataset = Dataset.objects.select_for_update(no_key=True).get(
-            pk=dataset_id, organization=actor.organization
-        )
+        dataset = Dataset.objects.get(pk=dataset_id, organization=actor.organization)
+        prepared.execute(TAKE, [dataset_id])
+        dataset.refresh_from_db()
         if dataset.armed != state["armed"]:
             Dataset.objects.filter(pk=dataset.pk).update(**state)
             before = {"armed": dataset.armed}

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from commands import queries, timeline
+from commands import datasets, queries, timeline
 from commands.announcing import announce
 from commands.errors import DispatchRefused, ReportRefused
 from commands.models import Command, CommandEvent, Dataset
@@ -64,7 +64,7 @@ def dispatch(actor: Actor, command_id: UUID, ack_timeout_s: int = ACK_TIMEOUT_DE
     """
     actor.require("commands:dispatch")
     with transaction.atomic():
-        dataset = _share_dataset(queries.find(actor, command_id).dataset_id)
+        dataset = datasets.share(queries.find(actor, command_id).dataset_id)
         endpoint = endpoints.for_commands(
             actor.organization.pk, dataset.endpoint_id, for_share=True
         )
@@ -377,13 +377,6 @@ def _locking(*, skip_locked: bool = False) -> QuerySet[Command]:
 
 def _lock(command_id: UUID) -> Command:
     return _locking().defer(None).select_related("delivery", "issued_by").get(pk=command_id)
-
-
-def _share_dataset(dataset_id: UUID) -> Dataset:
-    """The dataset, which nobody can disarm until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM commands_dataset WHERE id = %s FOR SHARE", [dataset_id])
-    return Dataset.objects.get(pk=dataset_id)
 
 
 def _execute(sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
