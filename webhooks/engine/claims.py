@@ -27,6 +27,12 @@ from webhooks.rules.policies import Policy
 # Claims take turns (advisory lock), otherwise two of them would each count the attempts in flight
 # before either added to them. A claim takes a millisecond or two, so the turns cost nothing.
 CLAIM_LOCK = 0x636C61696D  # "claim"
+# A process that is suspended or cut off while it holds the lock holds up all others. It has nothing to do
+# there but to send the next statement: the server ends its session after this long a silence.
+CLAIM_SILENCE = "3s"
+TAKE_TURN = """
+SELECT set_config('idle_in_transaction_session_timeout', %s, true), pg_advisory_xact_lock(%s)
+"""
 
 # Endpoints with work are found by skipping through the partial index of due deliveries, one probe an
 # endpoint, never by reading a backlog. `due` then takes from each no more than it has room for; it
@@ -165,7 +171,7 @@ def claim(limit: int, worker: str) -> list[Claimed]:
     """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised."""
     with transaction.atomic():
         # A statement of its own: the claim's snapshot must be newer than the wait for the lock.
-        prepared.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
+        prepared.execute(TAKE_TURN, [CLAIM_SILENCE, CLAIM_LOCK])
         claimed_monotonic = time.monotonic()
         rows = prepared.execute(CLAIM, parameters(limit, worker))
     return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in rows]
@@ -208,7 +214,7 @@ def hold() -> None:
     Call it last: it holds up every worker.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK])
+        cursor.execute(TAKE_TURN, [CLAIM_SILENCE, CLAIM_LOCK])
 
 
 def release_orphans() -> int:

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
+from psycopg.errors import IdleInTransactionSessionTimeout
 from pytest_django import Settings
 
 from commands.models import Command
@@ -97,11 +99,35 @@ def test_a_result_whose_session_is_ended_in_its_transaction_is_recorded_by_the_n
     assert Attempt.objects.get().verdict == "delivered"
 
 
-def is_gone(pid: int) -> bool:
+def test_a_process_that_falls_silent_in_a_claim_holds_up_the_others_only_for_a_moment(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "CLAIM_SILENCE", "50ms")
+    scene.send()
+    with another_session() as silent:
+        silent.execute("BEGIN")
+        silent.execute(claims.TAKE_TURN, [claims.CLAIM_SILENCE, claims.CLAIM_LOCK])
+
+        assert len(claims.claim(1, factories.WORKER)) == 1
+
+        with pytest.raises(IdleInTransactionSessionTimeout):
+            silent.execute("SELECT 1")
+
+
+@contextmanager
+def another_session() -> Iterator[psycopg.Connection[Any]]:
     parameters = connection.get_connection_params()
     for django_only in ("cursor_factory", "context", "prepare_threshold"):
         parameters.pop(django_only, None)
-    with psycopg.connect(**parameters, autocommit=True) as other:
+    other = psycopg.connect(**parameters, autocommit=True)
+    try:
+        yield other
+    finally:
+        other.close()
+
+
+def is_gone(pid: int) -> bool:
+    with another_session() as other:
         found = other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid])
         return found.fetchone() is None
 
