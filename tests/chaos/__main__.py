@@ -34,7 +34,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--kills", type=int, help="processes to kill (default 18; quick 4)")
     parser.add_argument("--quick", action="store_true", help="a minute or two instead of ten")
-    parser.add_argument("--only-kills", action="store_true", help="leave PostgreSQL alone")
+    parser.add_argument("--only", default="", help="just the faults with this in their name")
     parser.add_argument("--rate", type=float, default=20.0, help="deliveries a second (default 20)")
     parser.add_argument("--seed", type=int, default=1, help="decides the order (default 1)")
     parser.add_argument("--log", type=Path, help="keep the workers' log here")
@@ -69,7 +69,7 @@ def _play(stage: Stage, options: argparse.Namespace) -> int:
         cut_s=QUICK_CUT_S if options.quick else CUT_S,
         per_second=options.rate,
         seed=options.seed,
-        only_kills=options.only_kills,
+        only=options.only,
         quick=options.quick,
     )
     began = time.monotonic()

@@ -51,11 +51,12 @@ OVER_THE_MAXIMUM = """
 SELECT count(*) FROM webhooks_attempt a JOIN webhooks_delivery d ON d.id = a.delivery_id
  WHERE d.policy = %s AND a.number > %s
 """
-# No receiver here refuses anything, and none fails so often in a row that its endpoint is disabled.
+# No receiver here refuses anything.
 UNEXPLAINED = """
-SELECT count(*) FROM webhooks_delivery d
+SELECT count(*) FROM webhooks_delivery d JOIN webhooks_endpoint e ON e.id = d.endpoint_id
  WHERE d.state = 'failed' AND d.policy = %s
    AND NOT (d.failure_reason = 'attempts_exhausted' AND d.attempts = %s)
+   AND NOT (d.failure_reason = 'endpoint_disabled' AND NOT e.enabled)
 """
 ROWS = """
 SELECT 'msg_' || replace(e.id::text, '-', ''), a.number, e.body

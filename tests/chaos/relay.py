@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import re
 import struct
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ _DROP_ALL = struct.pack("HL", 1, ctypes.addressof(_NOTHING))
 
 # What PostgreSQL says when it waits for the next statement of an open transaction.
 IN_TRANSACTION = b"Z\x00\x00\x00\x05T"
+# How a client names a statement that it has prepared: the name, then the text.
+PREPARES = re.compile(rb"P.{4}([^\0]+)\0([^\0]+)\0", re.DOTALL)
 
 
 class _Filterable(Protocol):
@@ -42,7 +45,18 @@ class Link:
         self.client = writer
         self.open = asyncio.Event()
         self.open.set()
-        self.asked = b""
+        self._asked = b""
+        self._texts: dict[bytes, bytes] = {}
+
+    def ask(self, data: bytes) -> None:
+        """Note what the client says, and what it has prepared."""
+        self._asked = data
+        self._texts |= {name + b"\0": text for name, text in PREPARES.findall(data)}
+
+    def asked_for(self, what: bytes) -> bool:
+        """Whether the last statement was one with this text, prepared or not."""
+        prepared = (name for name, text in self._texts.items() if what in text)
+        return what in self._asked or any(name in self._asked for name in prepared)
 
 
 class Relay:
@@ -158,13 +172,13 @@ class Relay:
     ) -> None:
         while data := await client.read(CHUNK):
             await link.open.wait()
-            link.asked = data
+            link.ask(data)
             server.write(data)
             await server.drain()
 
     async def _answer(self, link: Link, server: asyncio.StreamReader) -> None:
         while data := await server.read(CHUNK):
-            if self._trap and self._trap in link.asked and data.endswith(IN_TRANSACTION):
+            if self._trap and data.endswith(IN_TRANSACTION) and link.asked_for(self._trap):
                 self._drop_now()
             await link.open.wait()
             link.client.write(data)

@@ -49,14 +49,13 @@ class Plan:
     cut_s: float
     per_second: float
     seed: int
-    only_kills: bool
+    only: str
     quick: bool
 
     def faults(self) -> list[Fault]:
         """What happens, in an order that the seed decides. A worker resumes after it was paused."""
         chosen: list[Fault] = [KILLS[kind] for kind in islice(cycle(ORDER), self.kills)]
-        if not self.only_kills:
-            chosen += self._outages()
+        chosen = [fault for fault in chosen + self._outages() if self.only in fault.name]
         random.Random(self.seed).shuffle(chosen)
         return [one for fault in chosen for one in _with_sequel(fault)]
 
