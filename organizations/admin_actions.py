@@ -17,7 +17,9 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
-from organizations.tenant_admin import ON_A_PAGE, TenantAdmin, capped
+from organizations import passwords
+from organizations.models import User
+from organizations.tenant_admin import ON_A_PAGE, TenantAdmin, capped, person
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -35,6 +37,7 @@ class Question(Generic[Row]):
     button: str
     describe: Callable[[Row], str]
     asks_reason: bool = False
+    asks_password: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,23 @@ class ConfirmationForm(forms.Form):
         help_text="Kept on record and shown wherever somebody asks what happened.",
     )
 
-    def __init__(self, question: Question[Any], *args: Any) -> None:
+    password = forms.CharField(
+        label="Your password",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, question: Question[Any], user: User, *args: Any) -> None:
         super().__init__(*args)
+        self._user = user
         if not question.asks_reason:
             del self.fields["reason"]
+        if not question.asks_password:
+            del self.fields["password"]
+
+    def clean_password(self) -> None:
+        passwords.check_form(self._user, self.cleaned_data["password"])
 
 
 def confirm(
@@ -70,7 +86,8 @@ def confirm(
             request, f"Select at most {MOST_ROWS} rows at a time.", messages.ERROR
         )
         return HttpResponseRedirect(request.get_full_path())
-    form = ConfirmationForm(question, request.POST if "confirmed" in request.POST else None)
+    answer = request.POST if "confirmed" in request.POST else None
+    form = ConfirmationForm(question, person(request), answer)
     if form.is_valid():
         return Confirmed(rows, form.cleaned_data.get("reason", ""))
     return TemplateResponse(

@@ -29,6 +29,11 @@ def disabled(scene: Scene) -> Endpoint:
     return Endpoint.objects.get(pk=scene.endpoint.pk)
 
 
+def enabling(scene: Scene) -> dict[str, str]:
+    """What an owner answers who enables an endpoint."""
+    return {"confirmed": "True", "password": scene.provisioned.members["owner"].password}
+
+
 # --- disable and enable -------------------------------------------------------------------------
 
 
@@ -52,10 +57,18 @@ def test_an_owner_enables_again_by_an_act_that_asks_first(scene: Scene) -> None:
     endpoint, client = disabled(scene), staff(scene.owner)
     assert "Nothing that ended meanwhile is sent again." in act(client, "enable", [endpoint])
     assert not Endpoint.objects.get().enabled
-    told = act(client, "enable", [endpoint], confirmed="True")
+    told = act(client, "enable", [endpoint], **enabling(scene))
     assert f"{endpoint.name} is enabled." in told
     assert Endpoint.objects.get().enabled
     assert AuditEntry.objects.get(act="endpoint.enable").before["enabled"] is False
+
+
+def test_enabling_asks_the_owners_password_again(scene: Scene) -> None:
+    endpoint, client = disabled(scene), staff(scene.owner)
+    for password in ("", "guessed"):
+        asked = act(client, "enable", [endpoint], confirmed="True", password=password)
+        assert 'class="errorlist"' in asked
+        assert not Endpoint.objects.get().enabled
 
 
 @pytest.mark.parametrize("role", ["operator", "superuser"])
@@ -79,7 +92,7 @@ def test_an_owner_elsewhere_is_refused_row_by_row(scene: Scene) -> None:
 
 
 def test_enabling_what_is_enabled_changes_nothing(scene: Scene) -> None:
-    told = act(staff(scene.owner), "enable", [scene.endpoint], confirmed="True")
+    told = act(staff(scene.owner), "enable", [scene.endpoint], **enabling(scene))
     assert "was enabled before." in told
     assert not AuditEntry.objects.filter(act="endpoint.enable").exists()
 
@@ -142,7 +155,7 @@ def test_archiving_asks_first_and_is_for_good(scene: Scene) -> None:
     assert "is archived." in act(client, "archive", [scene.endpoint], confirmed="True")
     endpoint = Endpoint.objects.get()
     assert endpoint.archived_at
-    assert "Register a new one." in act(client, "enable", [endpoint], confirmed="True")
+    assert "Register a new one." in act(client, "enable", [endpoint], **enabling(scene))
     assert client.post(page_of(endpoint), EDIT).status_code == 403
     assert not Endpoint.objects.get().enabled
 

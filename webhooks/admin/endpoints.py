@@ -52,6 +52,7 @@ ENABLE = Question[Endpoint](
     ),
     button="Enable",
     describe=lambda endpoint: f"{endpoint.name}, {endpoint.url}: {endpoint.disabled_reason}",
+    asks_password=True,
 )
 
 ARCHIVE = Question[Endpoint](

@@ -6,10 +6,10 @@ from typing import Any
 
 from django import forms
 
+from organizations import passwords
 from organizations.console.fields import ConsoleForm, OnceForm
 from organizations.models import User
 from webhooks import endpoints as service
-from webhooks.console import passwords
 from webhooks.console.rows import schedule_in_words
 from webhooks.models import Endpoint
 from webhooks.policies import POLICIES
@@ -137,12 +137,4 @@ class EnableForm(ConsoleForm):
         self._user = user
 
     def clean_password(self) -> None:
-        """Keeps nothing of it."""
-        try:
-            right = passwords.is_right(self._user, self.cleaned_data["password"])
-        except passwords.TooManyTries:
-            raise forms.ValidationError(
-                "Too many wrong passwords. Try again in five minutes."
-            ) from None
-        if not right:
-            raise forms.ValidationError("This is not your password. Nothing was done.")
+        passwords.check_form(self._user, self.cleaned_data["password"])

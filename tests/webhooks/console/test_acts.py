@@ -6,11 +6,11 @@ import pytest
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from organizations import passwords
 from organizations.rules import roles
 from tests.factories import Scene, answer, claim, fail_with, no_answer, record
 from tests.visitors import Visitor
 from webhooks import endpoints
-from webhooks.console import passwords
 from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]

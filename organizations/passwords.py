@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from django import forms
 from django.core.cache import cache
 
 from organizations.models import User
@@ -33,3 +34,15 @@ def is_right(user: User, password: str) -> bool:
     if right:
         cache.delete(slot)
     return right
+
+
+def check_form(user: User, password: str) -> None:
+    """What a form's field does with it: raises ValidationError in words, and keeps nothing of it."""
+    try:
+        right = is_right(user, password)
+    except TooManyTries:
+        raise forms.ValidationError(
+            "Too many wrong passwords. Try again in five minutes."
+        ) from None
+    if not right:
+        raise forms.ValidationError("This is not your password. Nothing was done.")
