@@ -40,7 +40,9 @@ LOOK_S = 1.0
 FROZEN_AFTER_S = 15.0
 # The pulse comes twice a second, unless the sentinel waits for a lock that a dead worker holds.
 STUCK_AFTER_S = 10.0
-# Until the first sign of life: starting Python, Django and the pool on a busy machine.
+# Until the first pulse: Python and Django start on a machine that may have a hundred other things to do.
+# Then until the first heartbeat. Too short, and a pool on a slow machine would never get to its work.
+BOOT_GRACE_S = 60.0
 START_GRACE_S = 30.0
 # A look that took longer than this says more about the database than about the pool.
 SLOW_LOOK_S = 3.0
@@ -132,7 +134,7 @@ class Pool:
             return f"their parent ended with code {self._process.returncode}"
         if (silence := self._pulseless()) is not None:
             return f"their sentinel is stuck for {silence:.0f} s"
-        if (silence := self._silence()) is not None:
+        if self._pulse_at is not None and (silence := self._silence()) is not None:
             return f"no heartbeat for {silence:.0f} s"
         return None
 
@@ -141,8 +143,10 @@ class Pool:
         now = time.monotonic()
         with contextlib.suppress(BlockingIOError):
             while os.read(self._pulse, 4096):
+                if self._pulse_at is None:
+                    self._started = now
                 self._pulse_at = now
-        limit = START_GRACE_S if self._pulse_at is None else STUCK_AFTER_S
+        limit = BOOT_GRACE_S if self._pulse_at is None else STUCK_AFTER_S
         silence = now - (self._pulse_at or self._started)
         return silence if silence > limit else None
 
