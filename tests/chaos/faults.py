@@ -56,6 +56,12 @@ class World:
     feeder: Feeder
     random: random.Random
 
+    def mend(self) -> None:
+        """End whatever fault is under way."""
+        self.relay.mend()
+        self.stage.disk.free()
+        self.stage.database.start()
+
 
 class Fault(Protocol):
     """One way in which something breaks."""

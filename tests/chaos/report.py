@@ -38,7 +38,7 @@ def _span(seconds: Sequence[float | None]) -> str:
 
 def _totals(result: Result) -> Iterator[str]:
     ran = sum(not one.not_run for one in result.recoveries)
-    yield f"{ran:7}  faults injected"
+    yield f"{ran:7}  faults injected, of {result.planned} that were planned"
     yield f"{result.accepted:7}  deliveries accepted"
     yield f"{result.delivered:7}  delivered"
     yield f"{result.failed:7}  failed, as the policy says"
@@ -58,4 +58,8 @@ def _zeros(result: Result) -> Iterator[str]:
 
 
 def _verdict(result: Result) -> str:
-    return "Passed." if result.passed else "FAILED: see the numbers above that are not nought."
+    if result.passed:
+        return "Passed."
+    if len(result.recoveries) < result.planned:
+        return "NOT FINISHED: interrupted before the last fault."
+    return "FAILED: see the numbers above that are not nought."

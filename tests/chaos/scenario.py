@@ -103,6 +103,7 @@ class Recovery:
 class Result:
     """The run in figures."""
 
+    planned: int
     recoveries: Sequence[Recovery]
     accepted: int
     posts: int
@@ -116,8 +117,9 @@ class Result:
 
     @property
     def passed(self) -> bool:
+        complete = len(self.recoveries) == self.planned
         in_time = all(recovery.in_time for recovery in self.recoveries)
-        return in_time and not any(self.zeros.values()) and not self.still_waiting
+        return complete and in_time and not any(self.zeros.values()) and not self.still_waiting
 
 
 Progress = Callable[[str], None]
@@ -150,15 +152,24 @@ def play(stage: Stage, plan: Plan, progress: Progress) -> Result:
         progress(f"the workers are at work after {start.well_s or RECOVERY_S:.1f} s")
         planned = plan.faults()
         progress(f"{len(planned)} faults; {RECOVERY_S:.0f} s at most to recover from each")
-        recoveries = []
-        for number, fault in enumerate(planned, start=1):
-            recovery = _break(world, fault)
-            recoveries.append(recovery)
-            progress(f"[{number:3}/{len(planned)}] {_told(recovery)}")
+        recoveries = _break_all(world, planned, progress)
         world.feeder.stop()
         receivers.be_kind()
         quiet_after_s = _wait_until_quiet(progress)
         return _count(world, receivers, planned, recoveries, quiet_after_s)
+
+
+def _break_all(world: World, planned: Sequence[Fault], progress: Progress) -> list[Recovery]:
+    """One after the other; Ctrl-C ends that, and what there is is counted."""
+    recoveries: list[Recovery] = []
+    try:
+        for number, fault in enumerate(planned, start=1):
+            recoveries.append(_break(world, fault))
+            progress(f"[{number:3}/{len(planned)}] {_told(recoveries[-1])}")
+    except KeyboardInterrupt:
+        progress("interrupted: no more faults, counting (once more: end at once)")
+        world.mend()
+    return recoveries
 
 
 def _break(world: World, fault: Fault) -> Recovery:
@@ -216,6 +227,7 @@ def _count(
         left_open_by_a_stop=sum(stop.left_open for stop in stops),
     )
     return Result(
+        planned=len(planned),
         recoveries=recoveries,
         accepted=len(evidence.accepted),
         posts=len(evidence.posts),
