@@ -3,10 +3,11 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from commands.console.views import acts, datasets, detail, issuing, listing
+from commands.console.views import acts, datasets, detail, issuing, listing, overview
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="commands"), name="home"),
+    path("", RedirectView.as_view(pattern_name="overview"), name="home"),
+    path("overview/", overview.overview, name="overview"),
     path("commands/", listing.commands, name="commands"),
     path("commands/new/", issuing.issue, name="issue"),
     path("commands/new/check/", issuing.check_parameters, name="check_parameters"),
