@@ -16,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from organizations.actors import Actor
 from tests.factories import Scene, new_scene
+from tests.missing import missing
 from webhooks import endpoints
 from webhooks.engine.pump import Pump
 from webhooks.engine.sender import Sender, SenderConfig
@@ -75,7 +76,7 @@ class Window:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
-        pytest.skip("Chromium is not installed.")
+        missing("Chromium", "install the package chromium.")
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
