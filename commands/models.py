@@ -80,7 +80,9 @@ class Command(models.Model):
     organization = models.ForeignKey(
         Organization, on_delete=models.PROTECT, related_name="commands", db_index=False
     )
-    dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="commands")
+    dataset = models.ForeignKey(
+        Dataset, on_delete=models.PROTECT, related_name="commands", db_index=False
+    )
     client_token = models.CharField(
         max_length=200,
         help_text="The issuer's own name for it; the same token is the same command.",
@@ -153,6 +155,8 @@ class Command(models.Model):
             models.Index(fields=["organization", "-id"], name="command_newest"),
             # The list filtered by state, and the counts of what needs a person.
             models.Index(fields=["organization", "state", "-id"], name="command_by_state"),
+            # The list filtered by dataset or experiment.
+            models.Index(fields=["dataset", "-id"], name="command_by_dataset"),
             # A command's page: what was it reissued as?
             models.Index(
                 fields=["reissue_of"],
@@ -237,7 +241,21 @@ class CommandEvent(models.Model):
     via = models.CharField(max_length=16)
 
     class Meta:
-        indexes = [models.Index(fields=["command", "id"], name="timeline_of_command")]
+        indexes = [
+            models.Index(fields=["command", "id"], name="timeline_of_command"),
+            # The list filtered by who issued, in person or with a key. A line is written once, while an
+            # index on the command would be written at each change of its state.
+            models.Index(
+                fields=["user", "-command"],
+                condition=Q(kind="issued"),
+                name="timeline_issued_by",
+            ),
+            models.Index(
+                fields=["api_key", "-command"],
+                condition=Q(kind="issued", api_key__isnull=False),
+                name="timeline_issued_with",
+            ),
+        ]
         triggers = guards.append_only()
 
     def __str__(self) -> str:
