@@ -11,7 +11,6 @@ from uuid import UUID
 from django.http import Http404
 
 from commands import queries
-from commands.console import schedule
 from commands.console.rows import Ahead
 from commands.console.states import Look, look_of
 from commands.console.story import Told, tell
@@ -22,6 +21,8 @@ from commands.rules.diagnosis import Diagnosis
 from commands.rules.states import REISSUABLE, State
 from organizations.actors import Actor
 from organizations.console.responses import revision_of
+from webhooks.console import schedule
+from webhooks.console.attempts import made_of
 from webhooks.models import Attempt, Delivery, Endpoint
 
 Kind = CommandEvent.Kind
@@ -105,27 +106,15 @@ def _line(
     return schedule.draw(
         schedule.Facts(
             policy=delivery.schedule,
-            dispatched_at=command.dispatched_at,
-            ack_deadline=command.ack_deadline,
-            made=[_made(attempt) for attempt in reversed(attempts)],
+            begun_at=command.dispatched_at,
+            made=[made_of(attempt) for attempt in reversed(attempts)],
             next_attempt_at=delivery.next_attempt_at,
             open=delivery.state == Delivery.State.PENDING,
             waiting=command.state in (State.QUEUED, State.DELIVERED),
-            reported_at=next(reports, None),
             now=now,
+            ack_deadline=command.ack_deadline,
+            reported_at=next(reports, None),
         )
-    )
-
-
-def _made(attempt: Attempt) -> schedule.Made:
-    return schedule.Made(
-        number=attempt.number,
-        due_at=attempt.due_at,
-        started_at=attempt.started_at or attempt.claimed_at,
-        finished_at=attempt.finished_at,
-        verdict=attempt.verdict,
-        status_code=attempt.status_code,
-        error_kind=attempt.error_kind,
     )
 
 

@@ -50,7 +50,7 @@
     for (const line of document.querySelectorAll("svg[data-origin]")) moveNow(line);
   }
 
-  // The axis of commands/console/schedule.py: linear up to its knee, logarithmic above.
+  // The axis of webhooks/console/schedule.py: linear up to its knee, logarithmic above.
   function moveNow(line) {
     const knee = Number(line.dataset.knee);
     const offset = Math.max((now() - Date.parse(line.dataset.origin)) / 1000, 0);

@@ -7,9 +7,10 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from commands.console import as_sent, page
+from commands.console import page
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, unchanged
+from webhooks.console import as_sent
 
 
 @permitted("commands:read")
@@ -19,10 +20,11 @@ def command(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     shown = page.page_of(request.actor, pk, request.now)
     if answer := unchanged(request, shown.revision):
         return answer
+    delivery = shown.command.delivery
     context = {
         "page": shown,
         "command": shown.command,
-        "sent": as_sent.request_of(shown.command),
+        "sent": as_sent.request_of(delivery) if delivery else None,
         "parameters": as_sent.pretty(shown.command.parameters),
     }
     return live(request, "commands/detail.html", "commands/_live.html", context, shown.revision)

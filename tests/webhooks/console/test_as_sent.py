@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.console.as_sent import curl, pretty, request_of
 from organizations import exact_json
 from tests.factories import Scene
 from tests.visitors import Visitor
+from webhooks.console.as_sent import SHOWN_BYTES, curl, pretty, request_of
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
 values = st.recursive(
@@ -49,15 +49,33 @@ def test_curl_is_one_shell_command_with_the_exact_body() -> None:
 
 @pytest.mark.django_db
 def test_the_body_is_the_frozen_one_and_no_signature_is_shown(scene: Scene) -> None:
-    command = scene.dispatched(speed=Decimal("1.10"))
-    command.refresh_from_db()
-    sent = request_of(command)
-    assert sent
-    assert sent.body.encode() == bytes(command.delivery.event.body)  # type: ignore[union-attr]
+    delivery = scene.dispatched(speed=Decimal("1.10")).delivery
+    assert delivery
+    delivery.refresh_from_db()
+    sent = request_of(delivery)
+    assert sent.body.encode() == bytes(delivery.event.body)
     assert '"speed": 1.10' in sent.pretty
     assert sent.size == len(sent.body.encode())
     assert "signature" not in sent.curl.lower()
     assert dict(sent.headers)["webhook-signature"] == "(not shown)"
+
+
+@pytest.mark.django_db
+def test_headers_of_the_owner_are_named_without_their_values(scene: Scene) -> None:
+    endpoint = scene.another_endpoint("event", headers={"X-Tenant-Key": "very secret"})
+    sent = request_of(scene.send(endpoint))
+    assert dict(sent.headers)["X-Tenant-Key"] == "(not shown)"
+    assert "very secret" not in repr(sent)
+    assert "X-Tenant-Key" not in sent.curl
+
+
+@pytest.mark.django_db
+def test_of_a_large_body_the_start_is_shown_and_nothing_copied(scene: Scene) -> None:
+    body = b'{"note":"%s"}' % (b"x" * SHOWN_BYTES)
+    sent = request_of(scene.send(body=body))
+    assert (sent.whole, sent.size) == (False, len(body))
+    assert len(sent.pretty) < SHOWN_BYTES + 100
+    assert (sent.body, sent.curl) == ("", "")
 
 
 @pytest.mark.django_db

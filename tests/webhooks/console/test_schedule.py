@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commands.console import schedule
-from commands.console.schedule import Facts, Made
-from webhooks.rules.policies import COMMAND, EVENT, PRESETS, TELEMETRY, Policy
+from webhooks.console import schedule
+from webhooks.console.schedule import Facts, Made
+from webhooks.rules.policies import COMMAND, EVENT, PING, PRESETS, TELEMETRY, Policy
 
-DISPATCHED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+BEGUN = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def after(seconds: float) -> datetime:
-    return DISPATCHED + timedelta(seconds=seconds)
+    return BEGUN + timedelta(seconds=seconds)
 
 
 def made(
@@ -36,14 +36,13 @@ def facts(policy: Policy = COMMAND) -> Facts:
     """Just dispatched, the first attempt due."""
     return Facts(
         policy=policy,
-        dispatched_at=DISPATCHED,
-        ack_deadline=after(300),
+        begun_at=BEGUN,
         made=[],
-        next_attempt_at=DISPATCHED,
+        next_attempt_at=BEGUN,
         open=True,
         waiting=True,
-        reported_at=None,
         now=after(1),
+        ack_deadline=after(300),
     )
 
 
@@ -66,6 +65,10 @@ def test_waits_that_double_lie_equally_far_apart() -> None:
 def test_offsets_are_those_of_the_policy() -> None:
     labels = [tick.label for tick in schedule.plan(COMMAND)]
     assert labels == ["0 s", "5 s", "30 s", "2 min 35 s", "13 min"]
+
+
+def test_a_single_attempt_has_a_place_too() -> None:
+    assert [(tick.x, tick.label) for tick in schedule.plan(PING)] == [(0, "0 s")]
 
 
 def test_what_was_made_shows_its_outcome_and_its_lateness() -> None:
@@ -111,8 +114,10 @@ def test_a_failure_without_an_answer_says_which() -> None:
 
 def test_the_deadline_stands_on_the_same_axis_also_beyond_the_last_attempt() -> None:
     near = schedule.draw(facts())
+    assert near.deadline
     assert near.markers[3].x < near.deadline.x < near.markers[4].x
     far = schedule.draw(replace(facts(EVENT), ack_deadline=after(3600)))
+    assert far.deadline
     assert far.markers[-1].x < far.deadline.x <= 100
     assert far.deadline.side == "turned"
 
@@ -138,3 +143,12 @@ def test_a_retraction_before_the_first_attempt_leaves_only_the_plan() -> None:
     assert line.markers == []
     assert len(line.ticks) == 5
     assert line.summary.startswith("No attempt yet")
+
+
+@pytest.mark.parametrize("policy", [EVENT, TELEMETRY, PING])
+def test_a_delivery_without_a_report_to_wait_for_has_no_deadline(policy: Policy) -> None:
+    line = schedule.draw(replace(facts(policy), ack_deadline=None))
+    assert line.deadline is None
+    assert len(line.markers) == policy.attempts
+    assert "deadline" not in line.summary
+    assert all(0 <= marker.x <= 100 for marker in line.markers)

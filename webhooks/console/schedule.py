@@ -1,4 +1,4 @@
-"""The schedule line: a command's attempts, planned and made, and its deadline on one axis of time.
+"""The schedule line: a delivery's attempts, planned and made, and its deadline on one axis of time.
 
 Geometry only: values in, positions in percent of the width out. The axis bends so that the first
 seconds stay readable beside the last hours: linear up to about the first wait, logarithmic above. On
@@ -40,22 +40,24 @@ class Made:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the line shows. ``open`` while the console may still make attempts."""
+    """What the line shows: ``begun_at`` is when the clock started. ``open`` while the console may still
+    make attempts, ``waiting`` while anything is awaited. Only a command has a deadline for a report.
+    """
 
     policy: Policy
-    dispatched_at: datetime
-    ack_deadline: datetime
+    begun_at: datetime
     made: Sequence[Made]
     next_attempt_at: datetime | None
     open: bool
     waiting: bool
-    reported_at: datetime | None
     now: datetime
+    ack_deadline: datetime | None = None
+    reported_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Maps seconds after the dispatch to percent of the width."""
+    """Maps seconds after the beginning to percent of the width."""
 
     origin: datetime
     knee_s: float
@@ -116,7 +118,7 @@ class Line:
     axis: Axis
     ticks: Sequence[Tick]
     markers: Sequence[Marker]
-    deadline: Flag
+    deadline: Flag | None
     reported: Flag | None
     now: Flag | None
 
@@ -124,7 +126,8 @@ class Line:
     def summary(self) -> str:
         """The drawing in words."""
         marks = "; ".join(marker.title for marker in self.markers if marker.outcome != "dropped")
-        return f"{marks or 'No attempt yet'}. {self.deadline.label}."
+        deadline = f" {self.deadline.label}." if self.deadline else ""
+        return f"{marks or 'No attempt yet'}.{deadline}"
 
 
 def draw(facts: Facts) -> Line:
@@ -135,21 +138,23 @@ def draw(facts: Facts) -> Line:
         axis=axis,
         ticks=_ticks(facts, axis),
         markers=[*(_made(axis, made) for made in facts.made), *_ahead(facts, axis, planned)],
-        deadline=Flag(
-            axis.x(facts.ack_deadline),
-            f"Ack deadline {words.utc(facts.ack_deadline)[11:19]}",
-            facts.ack_deadline,
-        ),
-        reported=Flag(axis.x(facts.reported_at), "Report", facts.reported_at)
-        if facts.reported_at
-        else None,
-        now=Flag(axis.x(facts.now), "now", facts.now) if facts.waiting else None,
+        deadline=_flag(axis, _deadline_words(facts), facts.ack_deadline),
+        reported=_flag(axis, "Report", facts.reported_at),
+        now=_flag(axis, "now", facts.now if facts.waiting else None),
     )
 
 
+def _flag(axis: Axis, label: str, at: datetime | None) -> Flag | None:
+    return Flag(axis.x(at), label, at) if at else None
+
+
+def _deadline_words(facts: Facts) -> str:
+    return f"Ack deadline {words.utc(facts.ack_deadline)[11:19]}" if facts.ack_deadline else ""
+
+
 def plan(policy: Policy) -> Sequence[Tick]:
-    """The policy alone, for a command that is not dispatched."""
-    knee_s, end_s = _knee(policy), policy.accumulated_s[-1] * MARGIN
+    """The policy alone, before anything is sent."""
+    knee_s, end_s = _knee(policy), max(policy.accumulated_s[-1], 1) * MARGIN
     scale = math.log1p(end_s / knee_s)
     return [
         Tick(number, round(math.log1p(offset / knee_s) / scale * 100, 2), words.span(offset))
@@ -164,20 +169,19 @@ def _knee(policy: Policy) -> float:
 
 def _axis(facts: Facts, planned: Sequence[datetime]) -> Axis:
     shown = [
-        facts.ack_deadline,
         *planned,
         *(made.finished_at or made.started_at for made in facts.made),
+        *(at for at in (facts.ack_deadline, facts.reported_at) if at),
     ]
-    if facts.reported_at:
-        shown.append(facts.reported_at)
-    end_s = max((at - facts.dispatched_at).total_seconds() for at in shown)
-    end_s = max(end_s, facts.policy.accumulated_s[-1])
-    return Axis(facts.dispatched_at, _knee(facts.policy), end_s * MARGIN)
+    offsets = [(at - facts.begun_at).total_seconds() for at in shown]
+    # One: a single attempt has no length of its own.
+    end_s = max(*offsets, facts.policy.accumulated_s[-1], 1.0)
+    return Axis(facts.begun_at, _knee(facts.policy), end_s * MARGIN)
 
 
 def _ticks(facts: Facts, axis: Axis) -> list[Tick]:
     return [
-        Tick(number, axis.x(facts.dispatched_at + timedelta(seconds=offset)), words.span(offset))
+        Tick(number, axis.x(facts.begun_at + timedelta(seconds=offset)), words.span(offset))
         for number, offset in enumerate(facts.policy.accumulated_s, 1)
     ]
 

@@ -5,33 +5,50 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from commands.models import Command
+from webhooks.models import Delivery, Endpoint, Event
 
-# Stands where a signature would: a copied command must not be one that a receiver believes.
+# Stands where a signature would, or an owner's header: what is copied must not be something that a
+# receiver believes.
 NOT_SHOWN = "(not shown)"
+# A body may have 1 MiB; nobody reads that on a page which is drawn anew whenever an attempt is made.
+SHOWN_BYTES = 65_536
 INDENT = "  "
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The request that every attempt of a command makes."""
+    """The request that every attempt of a delivery makes. ``pretty`` is the start of a large body, which
+    is then not offered for copying.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...]
-    body: str
     pretty: str
     size: int
-    curl: str
+    whole: bool
+    body: str = ""
+    curl: str = ""
 
 
-def request_of(command: Command) -> Sent | None:
-    """The request of a dispatched command, whose delivery and event are loaded; None before."""
-    if command.delivery is None:
-        return None
-    event, url = command.delivery.event, command.delivery.endpoint.url
+def request_of(delivery: Delivery) -> Sent:
+    """The request of a delivery whose endpoint and event are loaded."""
+    event, url = delivery.event, delivery.endpoint.url
     raw = bytes(event.body)
-    body = raw.decode("utf-8", "replace")
-    headers = (
+    start, whole = shown(raw)
+    headers = _headers(event, delivery.endpoint)
+    if not whole:
+        return Sent(url, headers, pretty(start), len(raw), whole)
+    known = [(name, value) for name, value in headers if not value.startswith("(")]
+    return Sent(url, headers, pretty(start), len(raw), whole, start, curl(url, known, start))
+
+
+def shown(body: bytes) -> tuple[str, bool]:
+    """As much of a body as a page shows, and whether that is all of it."""
+    return body[:SHOWN_BYTES].decode("utf-8", "replace"), len(body) <= SHOWN_BYTES
+
+
+def _headers(event: Event, endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
+    return (
         ("Content-Type", "application/json"),
         ("webhook-id", event.message_id),
         ("webhook-timestamp", "(Unix time of the attempt)"),
@@ -40,9 +57,9 @@ def request_of(command: Command) -> Sent | None:
         ("X-Webhook-Timestamp", "(Unix time of the attempt)"),
         ("X-Webhook-Signature", NOT_SHOWN),
         ("X-Webhook-Attempt", "(number of the attempt)"),
+        *([("X-Webhook-Hops", str(event.hops))] if event.published else []),
+        *((name, NOT_SHOWN) for name in endpoint.header_names),
     )
-    known = [(name, value) for name, value in headers if not value.startswith("(")]
-    return Sent(url, headers, body, pretty(body), len(raw), curl(url, known, body))
 
 
 def curl(url: str, headers: list[tuple[str, str]], body: str) -> str:
