@@ -157,6 +157,13 @@ class Command(models.Model):
             models.Index(fields=["organization", "state", "-id"], name="command_by_state"),
             # The list filtered by dataset or experiment.
             models.Index(fields=["dataset", "-id"], name="command_by_dataset"),
+            # The overview: those whose dispatch was refused, among however many that wait for one. A
+            # command that no dispatch of was refused never has an entry.
+            models.Index(
+                fields=["organization", "-id"],
+                condition=Q(state="logged") & ~Q(dispatch_refusal=""),
+                name="command_refused",
+            ),
             # A command's page: what was it reissued as?
             models.Index(
                 fields=["reissue_of"],
