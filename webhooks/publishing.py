@@ -103,17 +103,11 @@ def _subscribers(organization_ids: Iterable[UUID]) -> dict[UUID, list[Endpoint]]
 def _event(publication: Publication, at: datetime | None) -> Event:
     assert at is not None
     event_id = new_id()
-    body = {
-        "id": str(event_id),
-        "type": publication.type,
-        "timestamp": rfc3339(at),
-        "data": publication.data,
-    }
     return Event(
         id=event_id,
         organization_id=publication.organization_id,
         type=publication.type,
-        body=exact_json.dumps(body).encode(),
+        body=_body(event_id, publication.type, at, publication.data),
         published=True,
         idempotency_key=publication.idempotency_key,
         hops=publication.hops,
@@ -121,23 +115,43 @@ def _event(publication: Publication, at: datetime | None) -> Event:
     )
 
 
+def _body(event_id: UUID, event_type: str, at: datetime, data: dict[str, Any]) -> bytes:
+    """What the receivers of an event read."""
+    told = {"id": str(event_id), "type": event_type, "timestamp": rfc3339(at), "data": data}
+    return exact_json.dumps(told).encode()
+
+
 def send_to(
-    endpoint: Endpoint,
-    event_type: str,
-    body: bytes,
-    *,
-    command_id: UUID | None = None,
-    is_ping: bool = False,
+    endpoint: Endpoint, event_type: str, body: bytes, *, command_id: UUID | None = None
 ) -> Delivery:
     """Freeze ``body`` as an event addressed to one endpoint and queue its delivery, due at once.
 
-    A ping is such a delivery that counts for no rule. Call it inside a transaction: nothing is sent
-    before that commits, and the commit itself is what wakes the engine, so no delivery is forgotten
-    between the two.
+    Call it inside a transaction: nothing is sent before that commits, and the commit itself is what
+    wakes the engine, so no delivery is forgotten between the two.
     """
-    event = Event.objects.create(
-        organization_id=endpoint.organization_id, type=event_type, body=body
+    event = Event(organization_id=endpoint.organization_id, type=event_type, body=body)
+    return _send(event, endpoint, command_id=command_id)
+
+
+def ping(endpoint: Endpoint, data: dict[str, Any]) -> Delivery:
+    """The same with a test in the form of a published event, so that a receiver reads it as it reads
+    those. It counts for no rule.
+    """
+    event_id, at = new_id(), database_now()
+    event = Event(
+        id=event_id,
+        organization_id=endpoint.organization_id,
+        type=event_types.PING,
+        body=_body(event_id, event_types.PING, at, data),
+        created_at=at,
     )
+    return _send(event, endpoint, is_ping=True)
+
+
+def _send(
+    event: Event, endpoint: Endpoint, *, command_id: UUID | None = None, is_ping: bool = False
+) -> Delivery:
+    event.save(force_insert=True)
     delivery = _delivery(event, endpoint, command_id=command_id, is_ping=is_ping)
     delivery.save(force_insert=True)
     wake_engine()

@@ -73,10 +73,12 @@ def operation(
     query: type[Input] | None = None,
     problems: Iterable[HTTPStatus] = (),
     headers: Iterable[OpenApiParameter] = (),
+    note: str = "",
 ) -> Callable[[View], View]:
     """Open one method of a view to keys with ``scope``, and describe it.
 
-    ``problems`` are those beyond what every operation may answer.
+    ``problems`` are those beyond what every operation may answer; ``note`` says what the summary has no
+    room for.
     """
     refused = {*ALWAYS, *problems}
     refused |= set(WITH_A_BODY) if body else set()
@@ -91,7 +93,7 @@ def operation(
     describe = extend_schema(
         operation_id=name,
         summary=summary,
-        description=f"Needs the scope `{scope}`.",
+        description=f"Needs the scope `{scope}`. {note}".rstrip(),
         request=body,
         responses=responses,
         parameters=[*([query] if query else []), *headers],

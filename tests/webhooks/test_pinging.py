@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from organizations import exact_json
 from organizations.actors import NotPermitted
+from organizations.clock import rfc3339
 from organizations.models import AuditEntry
 from tests import factories
 from tests.factories import Scene, delivery_of, new_scene
@@ -28,11 +28,18 @@ def test_it_is_an_event_for_this_endpoint_alone(scene: Scene) -> None:
         True,
         scene.endpoint,
     )
-    body = exact_json.loads(bytes(delivery.event.body))
-    assert body["type"] == "ping"
-    assert body["data"]["endpoint"]["id"] == str(scene.endpoint.pk)
+    assert delivery.event.value["data"]["endpoint"]["id"] == str(scene.endpoint.pk)
     assert delivery.event.deliveries.count() == 1
     assert feed.read(scene.organization.pk, 0, 50, "*").events == []
+
+
+def test_it_has_the_form_of_a_published_event(scene: Scene) -> None:
+    pinged, published = ping(scene).event, scene.published()
+
+    assert list(pinged.value) == list(published.value) == ["id", "type", "timestamp", "data"]
+    assert pinged.value["id"] == str(pinged.pk)
+    assert pinged.value["type"] == "ping"
+    assert pinged.value["timestamp"] == rfc3339(pinged.created_at)
 
 
 @pytest.mark.parametrize(

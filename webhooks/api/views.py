@@ -131,7 +131,9 @@ class DisableEndpointView(EndpointApiView):
 
 
 class EnableEndpointView(EndpointApiView):
-    """The key needs endpoints:write, and its user must be an owner."""
+    """The key needs endpoints:write, and its user must be an owner. A password is asked where a session
+    may have been left open; a key is shown with each call.
+    """
 
     @operation(
         "enableEndpoint",
@@ -140,6 +142,8 @@ class EnableEndpointView(EndpointApiView):
         {HTTPStatus.OK: EndpointDetailSerializer},
         body=Nothing,
         problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+        note="Only the key of an owner may. It stands for the password that the console asks for: ping"
+        " first, and let no program enable by itself.",
     )
     def post(self, request: Request, endpoint_id: str) -> Response:
         self.body(Nothing)
@@ -188,6 +192,8 @@ class PingEndpointView(EndpointApiView):
         {HTTPStatus.ACCEPTED: PingSerializer},
         body=Nothing,
         problems=[HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT],
+        note="Its body is that of an event: `id`, `type` (`ping`), `timestamp`, and `data` with the"
+        " endpoint's `id` and `name`.",
     )
     def post(self, request: Request, endpoint_id: str) -> Response:
         self.body(Nothing)

@@ -6,14 +6,12 @@ from uuid import UUID
 
 from django.db import transaction
 
-from organizations import audit, exact_json
+from organizations import audit
 from organizations.actors import Actor
-from organizations.clock import database_now, rfc3339
 from webhooks import publishing
 from webhooks.endpoints.refusals import Refused
 from webhooks.endpoints.rows import locked
-from webhooks.models import Delivery, Endpoint
-from webhooks.rules import event_types
+from webhooks.models import Delivery
 
 
 def ping(actor: Actor, endpoint_id: UUID) -> Delivery:
@@ -26,16 +24,7 @@ def ping(actor: Actor, endpoint_id: UUID) -> Delivery:
         endpoint = locked(actor, endpoint_id)
         if endpoint.archived_at:
             raise Refused("endpoint_archived")
-        delivery = publishing.send_to(endpoint, event_types.PING, _body(endpoint), is_ping=True)
+        told = {"endpoint": {"id": str(endpoint.pk), "name": endpoint.name}}
+        delivery = publishing.ping(endpoint, told)
         audit.record(actor, "endpoint.ping", endpoint, after={"deliveryId": str(delivery.pk)})
     return delivery
-
-
-def _body(endpoint: Endpoint) -> bytes:
-    return exact_json.dumps(
-        {
-            "type": event_types.PING,
-            "timestamp": rfc3339(database_now()),
-            "data": {"endpoint": {"id": str(endpoint.pk), "name": endpoint.name}},
-        }
-    ).encode()

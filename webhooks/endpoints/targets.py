@@ -42,7 +42,7 @@ def allowed_target(url: str) -> ParsedTarget:
     try:
         addresses = _resolver.allowed_addresses(target, address_policy(), RESOLVE_S)
     except AddressBlocked as blocked:
-        raise UrlNotAllowed(f"{target.host} is not a public address: {blocked}") from None
+        raise UrlNotAllowed(f"{target.host} is not a public address: {blocked}.") from None
     except (NameFailed, NameTimedOut):
         pass
     if any((host, target.port) in _console() for host in (target.host, *addresses)):

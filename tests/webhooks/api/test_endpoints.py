@@ -211,7 +211,19 @@ def test_an_owner_s_key_enables_again_and_counters_start_from_zero(scene: Scene,
         None,
     )
     assert enabled["health"]["consecutiveFailures"] == 0
-    assert AuditEntry.objects.latest("pk").act == "endpoint.enable"
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.act, entry.via, entry.user) == ("endpoint.enable", "api", scene.owner.user)
+    assert entry.api_key
+
+
+def test_a_narrow_key_of_an_owner_s_enables_nothing(scene: Scene, api: Api) -> None:
+    path = f"webhooks/endpoints/{scene.endpoint.pk}"
+    api.post(f"{path}/disable")
+    narrow = Api.with_scopes(scene, "endpoints:read", "commands:dispatch", "commands:ack")
+
+    problem(narrow.post(f"{path}/enable"), 403, "missing_scope")
+
+    assert not content(api.get(path))["enabled"]
 
 
 @pytest.mark.parametrize("act", ["enable", "disable"])
