@@ -67,6 +67,54 @@ class Guard(pgtrigger.Trigger):
         return compiler.Trigger(name=compiled.name, sql=GuardSql(**arguments))
 
 
+class KeepsOne(Guard):
+    """Refuses to take a value from the last row that has it among those that share a parent.
+
+    The parent's row is locked first, so that of two who would each leave the other one the second sees
+    what the first did.
+    """
+
+    def __init__(self, *, field: str, value: str, parent: str, **kwargs: Any) -> None:
+        self.field, self.value, self.parent = field, value, parent
+        super().__init__(**kwargs)
+
+    def get_func(self, model: type[models.Model]) -> str:  # type: ignore[override]
+        parent: Any = model._meta.get_field(self.parent)
+        table, column = model._meta.db_table, parent.column
+        return f"""
+            PERFORM FROM {parent.related_model._meta.db_table}
+              WHERE id = OLD.{column} FOR NO KEY UPDATE;
+            IF NOT EXISTS (SELECT FROM {table} WHERE {column} = OLD.{column}
+                              AND {self.field} = '{self.value}' AND id <> OLD.id) THEN
+                {super().get_func(model)}
+            END IF;
+            RETURN COALESCE(NEW, OLD);
+        """
+
+
+def keeps_one(field: str, value: str, parent: str, refusal: str) -> list[Guard]:
+    """Of the rows of each ``parent`` one keeps ``value``: the last neither changes nor goes, nor moves to
+    another parent.
+    """
+    told = {"field": field, "value": value, "parent": parent, "refusal": refusal}
+    leaves = pgtrigger.Q(**{f"new__{field}__df": value})
+    moves = pgtrigger.Q(**{f"old__{parent}__df": pgtrigger.F(f"new__{parent}")})
+    return [
+        KeepsOne(
+            name=f"keeps_{value}",
+            operation=pgtrigger.Update,
+            condition=pgtrigger.Q(**{f"old__{field}": value}) & (leaves | moves),
+            **told,
+        ),
+        KeepsOne(
+            name=f"keeps_{value}_deleted",
+            operation=pgtrigger.Delete,
+            condition=pgtrigger.Q(**{f"old__{field}": value}),
+            **told,
+        ),
+    ]
+
+
 def never_deleted() -> list[Guard]:
     """Rows stay for good: DELETE and TRUNCATE are refused."""
     return [

@@ -12,6 +12,7 @@ import re
 import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -31,6 +32,10 @@ class InvalidKey(Exception):
     """The API key is unknown, expired or revoked."""
 
 
+class ScopesRefused(ValueError):
+    """A key may not hold more than its person may do."""
+
+
 def create_key(
     organization: Organization,
     user: User,
@@ -43,7 +48,7 @@ def create_key(
     allowed = scopes_for(membership.role)
     granted = allowed if scopes is None else sorted(set(scopes))
     if not set(granted) <= set(allowed):
-        raise ValueError(f"A key of a {membership.role} may hold only {', '.join(allowed)}.")
+        raise ScopesRefused(f"A key of a {membership.role} may hold only {', '.join(allowed)}.")
     prefix = secrets.token_hex(4)
     text = f"cck_{prefix}_{secrets.token_urlsafe(32)}"
     key = ApiKey.objects.create(
@@ -56,6 +61,38 @@ def create_key(
         expires_at=expires_at,
     )
     return key, text
+
+
+def make(
+    actor: Actor,
+    membership_id: int,
+    name: str,
+    scopes: Iterable[str],
+    expires_at: datetime | None = None,
+) -> tuple[ApiKey, str]:
+    """A new key for a member, made by an owner, and its text, which nothing will show again.
+
+    Raises Membership.DoesNotExist for somebody who is none, ScopesRefused.
+    """
+    actor.require("members:write")
+    with transaction.atomic():
+        # Whoever removes the member waits, and revokes this key too.
+        members = Membership.objects.select_for_update(of=("self",)).select_related("user")
+        member = members.get(pk=membership_id, organization=actor.organization)
+        key, text = create_key(actor.organization, member.user, name, scopes, expires_at)
+        audit.record(actor, "api_key.create", key, after=facts(key))
+    return key, text
+
+
+def facts(key: ApiKey) -> dict[str, Any]:
+    """What the audit trail keeps of a new key."""
+    return {
+        "name": key.name,
+        "prefix": key.prefix,
+        "user": key.user.email,
+        "scopes": key.scopes,
+        "expiresAt": rfc3339(key.expires_at) if key.expires_at else None,
+    }
 
 
 def revoke(actor: Actor, key: ApiKey) -> ApiKey:

@@ -14,6 +14,7 @@ from django.db.models.functions import Lower, Now
 from organizations import guards
 from organizations.ids import new_id
 from organizations.rules import roles
+from organizations.rules.acts import TRAFFIC
 from organizations.rules.notices import MUTABLE, Kind
 
 
@@ -91,6 +92,10 @@ class Membership(models.Model):
                 condition=models.Q(role__in=roles.ROLES), name="membership_role_known"
             ),
         ]
+        # Only an owner gives roles: an organization without one could not be helped from inside.
+        triggers = guards.keeps_one(
+            "role", roles.OWNER, "organization", "an organization keeps an owner"
+        )
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.organization}"
@@ -163,6 +168,14 @@ class AuditEntry(models.Model):
             models.Index(fields=["organization", "-id"], name="audit_newest"),
             # "What happened to this thing?"
             models.Index(fields=["target_type", "target_id"], name="audit_target"),
+            # "What did this person do?", and who is in the trail at all.
+            models.Index(fields=["organization", "user", "-id"], name="audit_of_person"),
+            # What people set up and switched, which drowns in the traffic of commands and events.
+            models.Index(
+                fields=["organization", "-id"],
+                condition=~models.Q(target_type__in=TRAFFIC),
+                name="audit_beside_traffic",
+            ),
         ]
         triggers = guards.append_only()
 

@@ -13,12 +13,15 @@ from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from organizations import accounts
+from organizations.models import User
 from organizations.notices.outbox import Mail
 from organizations.rules.letters import Letter, compose
 from organizations.rules.notices import Kind
 
-# The addresses of what a notice is about: its own page, and the list of its kind.
+# The addresses of what a notice is about: its own page, if it has one, and the list of its kind.
 PAGES: Final = {
+    Kind.MEMBER_ADDED: ("", "home"),
     Kind.ENDPOINT_DISABLED: ("endpoint", "endpoints"),
     Kind.COMMAND_TIMED_OUT: ("command", "commands"),
     Kind.COMMAND_FAILED: ("command", "commands"),
@@ -27,8 +30,9 @@ PAGES: Final = {
 
 
 def page_of(kind: Kind, subject_id: UUID) -> str:
-    """The path of the endpoint's or command's page."""
-    return reverse(PAGES[kind][0], args=[subject_id])
+    """The path of the endpoint's or command's page; empty for what has none."""
+    page = PAGES[kind][0]
+    return reverse(page, args=[subject_id]) if page else ""
 
 
 def list_of(kind: Kind, letter: Letter) -> str:
@@ -42,7 +46,7 @@ def message_of(mail: Mail) -> EmailMultiAlternatives:
     letter = compose(mail.kind, mail.organization_name, facts)
     context = {
         "letter": letter,
-        "items": [(item, _absolute(page_of(mail.kind, item.subject_id))) for item in letter.items],
+        "items": [(item, _way_to(mail.kind, item.subject_id)) for item in letter.items],
         "list_url": _absolute(list_of(mail.kind, letter)),
         "notices_url": _absolute(reverse("notices")),
     }
@@ -54,6 +58,15 @@ def message_of(mail: Mail) -> EmailMultiAlternatives:
     )
     message.attach_alternative(render_to_string("notices/mail.html", context), "text/html")
     return message
+
+
+def _way_to(kind: Kind, subject_id: UUID) -> str:
+    """The address that an item of the mail leads to. The way in is made here and stands nowhere else: what
+    the outbox keeps, others may read.
+    """
+    if kind == Kind.MEMBER_ADDED:
+        return accounts.way_in(User.objects.get(pk=subject_id))
+    return _absolute(page_of(kind, subject_id))
 
 
 def _absolute(path: str) -> str:

@@ -5,7 +5,8 @@ A notice's ``content`` is what its writer knew when it happened:
 * of an endpoint: ``name``, ``reason`` (a code or an owner's words), ``since``, ``ended`` (how many
   waiting deliveries) and ``errors``, each with ``at``, ``words`` and ``said`` (the answer's start),
   times as RFC 3339;
-* of a command: ``name``, ``token``, ``reason`` (a code) and ``detail`` (the integrator's words).
+* of a command: ``name``, ``token``, ``reason`` (a code) and ``detail`` (the integrator's words);
+* of a member: ``name`` (the role) and ``by`` (who added him).
 """
 
 from __future__ import annotations
@@ -82,6 +83,15 @@ WORDS: Final = {
         list_words="All commands that were rejected",
         list_query="state=nacked",
     ),
+    Kind.MEMBER_ADDED: Words(
+        one="Access to the console",
+        many="invitations to the console",
+        known="You were given access to the console.",
+        next_step="Follow the link to get in. If you have no password yet you choose one there: the link"
+        " does that once, within three days. After that, ask an owner for another.",
+        list_words="The console",
+        list_query="",
+    ),
 }
 
 
@@ -133,8 +143,14 @@ def _subject(words: Words, organization: str, items: Sequence[Item], count: int)
 
 
 def item_of(kind: Kind, subject_id: UUID, content: Mapping[str, Any]) -> Item:
-    """What is said of one endpoint or command."""
-    lines = _of_endpoint(content) if kind == Kind.ENDPOINT_DISABLED else _of_command(content)
+    """What is said of one endpoint, command or member."""
+    match kind:
+        case Kind.ENDPOINT_DISABLED:
+            lines = _of_endpoint(content)
+        case Kind.MEMBER_ADDED:
+            lines = [f"As {content['name']}, by {unlinked(content['by'])}."]
+        case _:
+            lines = _of_command(content)
     return Item(subject_id, one_line(content["name"], 200), lines)
 
 

@@ -14,9 +14,11 @@ class Kind(StrEnum):
     COMMAND_TIMED_OUT = "command_timed_out"
     COMMAND_FAILED = "command_failed"
     COMMAND_NACKED = "command_nacked"
+    MEMBER_ADDED = "member_added"
 
 
-# An owner cannot be spared that an endpoint was disabled: nothing is sent there until he acts.
+# An owner cannot be spared that an endpoint was disabled: nothing is sent there until he acts. Nor can
+# somebody who was added be spared the way in.
 MUTABLE: Final = (Kind.COMMAND_TIMED_OUT, Kind.COMMAND_FAILED, Kind.COMMAND_NACKED)
 
 # The first fact waits this long for company, seconds: commands with one deadline are timed out within

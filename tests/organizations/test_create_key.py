@@ -25,7 +25,13 @@ def test_the_printed_key_works_and_its_making_is_on_record(scene: Scene) -> None
     actor = keys.authenticate(text, None)
     assert (actor.user, actor.permissions) == (scene.operator.user, frozenset({"commands:ack"}))
     entry = AuditEntry.objects.get(act="api_key.create")
-    assert entry.after == {"name": "vehicle gateway", "scopes": ["commands:ack"]}
+    assert entry.after == {
+        "name": "vehicle gateway",
+        "prefix": text[4:12],
+        "user": email,
+        "scopes": ["commands:ack"],
+        "expiresAt": None,
+    }
     assert text not in str(entry.after)
 
 

@@ -47,8 +47,9 @@ class Command(BaseCommand):
                 )
             except ValueError as refusal:
                 raise CommandError(str(refusal)) from None
-            actor = Actor.of(member, via="cli")
-            audit.record(actor, "api_key.create", key, after={"name": name, "scopes": key.scopes})
+            audit.record(
+                Actor.of(member, via="cli"), "api_key.create", key, after=keys.facts(key)
+            )
         self.stdout.write(text)
 
 

@@ -27,6 +27,7 @@ def fact_for(actor: Actor, kind: Kind = Kind.COMMAND_TIMED_OUT, **content: Any) 
         "token": "t-1",
         "reason": "deadline_passed",
         "detail": "",
+        "by": "owner@example.com",
     }
     return Fact(
         organization_id=actor.organization.pk,

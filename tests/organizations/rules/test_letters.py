@@ -11,6 +11,7 @@ from organizations.rules.letters import WORDS, compose, why_disabled
 from organizations.rules.notices import MUTABLE, NAMED, Kind
 
 COMMAND = {"name": "hold", "token": "t-1", "reason": "refused", "detail": ""}
+MEMBER = {"name": "operator", "by": "owner@example.com"}
 ENDPOINT: dict[str, Any] = {
     "name": "Gateway",
     "reason": "failed_20_times_in_a_row",
@@ -22,7 +23,7 @@ ENDPOINT: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_has_words_for_one_and_for_many(kind: Kind) -> None:
-    content = ENDPOINT if kind == Kind.ENDPOINT_DISABLED else COMMAND
+    content = {Kind.ENDPOINT_DISABLED: ENDPOINT, Kind.MEMBER_ADDED: MEMBER}.get(kind, COMMAND)
     one = compose(kind, "Fleet", [(uuid4(), content)])
     many = compose(kind, "Fleet", [(uuid4(), content)] * 3)
     assert one.subject == f"{WORDS[kind].one}: {content['name']} (Fleet)"

@@ -1,0 +1,160 @@
+"""Reads the audit trail: newest first, by what an index serves, and never further than was said.
+
+An index serves a person's entries and those beside the traffic. Whatever else a filter asks is looked
+for in a stretch of ``LOOKED_THROUGH`` entries at a time, so that a rare thing among millions takes the
+time of a stretch, and the answer says how far back that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from organizations.models import ApiKey, AuditEntry, Organization, User
+from organizations.rules.acts import TARGET_TYPES, TRAFFIC, is_traffic
+
+# About 10 ms of reading where none of them matches.
+LOOKED_THROUGH: Final = 10_000
+# Who acted, for the choice of a filter; each is one step along an index.
+PEOPLE_AT_MOST: Final = 500
+# An entry's id is given within its INSERT, its time is when that statement began.
+SKEW: Final = timedelta(seconds=1)
+
+# The first entry at or after an instant: ids grow with time, so that halving the range finds it.
+FIRST_SINCE = """
+WITH RECURSIVE half(low, high) AS (
+    SELECT (SELECT min(id) FROM organizations_auditentry WHERE organization_id = %(organization)s),
+           (SELECT max(id) + 1 FROM organizations_auditentry WHERE organization_id = %(organization)s)
+    UNION ALL
+    SELECT CASE WHEN probe.at < %(at)s THEN probe.id + 1 ELSE low END,
+           CASE WHEN probe.at < %(at)s THEN high ELSE (low + high) / 2 END
+      FROM half,
+           LATERAL (SELECT id, at FROM organizations_auditentry
+                     WHERE organization_id = %(organization)s AND id >= (low + high) / 2
+                     ORDER BY id LIMIT 1) AS probe
+     WHERE low < high)
+SELECT low FROM half ORDER BY high - low LIMIT 1
+"""
+
+# One step along the index from each person to the next, however many entries lie between.
+WHO_ACTED = """
+WITH RECURSIVE person(id) AS (
+    (SELECT user_id FROM organizations_auditentry
+      WHERE organization_id = %(organization)s AND user_id IS NOT NULL
+      ORDER BY user_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT user_id FROM organizations_auditentry
+             WHERE organization_id = %(organization)s AND user_id > person.id
+             ORDER BY user_id LIMIT 1)
+      FROM person WHERE person.id IS NOT NULL)
+SELECT id FROM person WHERE id IS NOT NULL LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What somebody looks for. ``who`` is a person or an API key, ``until`` itself is not included."""
+
+    who: User | ApiKey | None = None
+    act: str = ""
+    target_types: Sequence[str] = ()
+    target_id: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def user_id(self) -> UUID | None:
+        if isinstance(self.who, ApiKey):
+            return self.who.user_id
+        return self.who.pk if self.who else None
+
+    @property
+    def beside_traffic(self) -> bool:
+        """Whether nothing of the traffic can match."""
+        types = self.target_types and not set(self.target_types) & set(TRAFFIC)
+        return bool(types or (self.act and not is_traffic(self.act)))
+
+    @property
+    def need_a_look(self) -> bool:
+        """Whether an index leaves something to be looked for."""
+        narrowing = bool(self.act) + bool(self.target_types) + isinstance(self.who, ApiKey)
+        return bool(narrowing) and not self.target_id
+
+
+@dataclass(frozen=True)
+class Found:
+    """Entries, newest first. ``older`` is where to go on; ``looked_back_to`` is set when it is the end of
+    the stretch that was looked through.
+    """
+
+    entries: Sequence[AuditEntry]
+    older: int | None
+    looked_back_to: datetime | None = None
+
+
+def search(organization: Organization, filters: Filters, before: int | None, at_most: int) -> Found:
+    """The newest entries that match, or those older than ``before``."""
+    walked = _walked(organization, filters)
+    if before is not None:
+        walked = walked.filter(pk__lt=before)
+    wanted, end = _narrowed(walked, filters), None
+    if filters.need_a_look:
+        end = walked.values_list("pk", flat=True)[LOOKED_THROUGH - 1 : LOOKED_THROUGH].first()
+        wanted = wanted.filter(pk__gte=end) if end else wanted
+    found = list(wanted.select_related("user", "api_key")[: at_most + 1])
+    if len(found) > at_most:
+        return Found(found[:at_most], found[at_most - 1].pk)
+    return Found(found, end, AuditEntry.objects.get(pk=end).at if end else None)
+
+
+def _walked(organization: Organization, filters: Filters) -> QuerySet[AuditEntry]:
+    """The entries as far as an index leads to them in their order."""
+    entries = AuditEntry.objects.filter(organization=organization).order_by("-pk")
+    if filters.target_id:
+        entries = entries.filter(target_type__in=TARGET_TYPES, target_id=filters.target_id)
+    elif filters.user_id:
+        entries = entries.filter(user=filters.user_id)
+    elif filters.beside_traffic:
+        entries = entries.exclude(target_type__in=TRAFFIC)
+    if filters.since:
+        since = _first_since(organization, filters.since - SKEW)
+        entries = entries.filter(at__gte=filters.since, pk__gte=since)
+    if filters.until:
+        until = _first_since(organization, filters.until + SKEW)
+        entries = entries.filter(at__lt=filters.until, pk__lt=until)
+    return entries
+
+
+def _narrowed(walked: QuerySet[AuditEntry], filters: Filters) -> QuerySet[AuditEntry]:
+    if filters.user_id:
+        walked = walked.filter(user=filters.user_id)
+    if isinstance(filters.who, ApiKey):
+        walked = walked.filter(api_key=filters.who)
+    if filters.act:
+        walked = walked.filter(act=filters.act)
+    if filters.target_types:
+        walked = walked.filter(target_type__in=filters.target_types)
+    return walked
+
+
+def _first_since(organization: Organization, at: datetime) -> int:
+    """The id of the first entry that is not older; one past the last when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(FIRST_SINCE, {"organization": organization.pk, "at": at})
+        row = cursor.fetchone()
+    return int(row[0] or 0)
+
+
+def who_acted(organization: Organization) -> list[User]:
+    """Everybody who is in the trail, members or not any more, by address."""
+    parameters = {"organization": organization.pk, "limit": PEOPLE_AT_MOST}
+    with connection.cursor() as cursor:
+        cursor.execute(WHO_ACTED, parameters)
+        ids = [pk for (pk,) in cursor.fetchall()]
+    return list(User.objects.filter(pk__in=ids).order_by("email"))
