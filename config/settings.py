@@ -27,7 +27,7 @@ env = environ.Env()
 def integer(name: str, default: int, low: int, high: int) -> int:
     """The whole number in the environment variable ``name``, between ``low`` and ``high``."""
     text = env.str(name, default=str(default))
-    if not text.isdecimal() or not low <= int(text) <= high:
+    if not (text.isascii() and text.isdecimal() and low <= int(text) <= high):
         raise ImproperlyConfigured(f"{name} must be a whole number from {low} to {high}.")
     return int(text)
 
@@ -340,8 +340,7 @@ ENDPOINT_MAX_IN_FLIGHT = integer("ENDPOINT_MAX_IN_FLIGHT", 8, 1, 1000)
 ENDPOINT_UNPROVEN_IN_FLIGHT = 2
 DELIVERY_WORKERS = integer("DELIVERY_WORKERS", 2, 1, 64)
 SENDER_THREADS = integer("SENDER_THREADS", 64, 1, 512)
-# One attempt from name resolution to the last header byte, seconds. A receiver sizes itself by it.
-ATTEMPT_DEADLINE_S = 10
+ATTEMPT_DEADLINE_S = policies.ATTEMPT_TIMEOUT_S
 # A worker that has not recorded an attempt by then is taken for dead and the attempt for lost. Three
 # times the deadline: a live worker needs at most the deadline and the time to record.
 LEASE_S = 30

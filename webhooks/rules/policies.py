@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+# One attempt from name resolution to the last header byte, seconds. The same for every policy, and no
+# setting changes it: a receiver sizes itself by it.
+ATTEMPT_TIMEOUT_S: Final = 10
 # Bounds of a policy that the settings add. More is a typing error, or a promise that nobody can keep:
 # the preset `telemetry` has 13 attempts over 34 hours.
 MAX_ATTEMPTS = 30
