@@ -91,6 +91,12 @@ class Delivery(models.Model):
                 condition=Q(command_id__isnull=False),
                 name="delivery_command",
             ),
+            # The commands that went to an endpoint, newest first.
+            models.Index(
+                fields=["endpoint", "-command_id"],
+                condition=Q(command_id__isnull=False),
+                name="delivery_command_by_endpoint",
+            ),
         ]
         constraints = [
             models.CheckConstraint(
