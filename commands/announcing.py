@@ -11,6 +11,7 @@ from typing import Any, Final
 from commands import notices
 from commands.models import CommandEvent
 from commands.rules.states import SETTLED
+from commands.timeline import Line
 from organizations.clock import rfc3339
 from webhooks import publishing
 from webhooks.publishing import Publication
@@ -30,13 +31,13 @@ PUBLISHED: Final = {
 }
 
 
-def announce(lines: Sequence[CommandEvent]) -> None:
+def announce(lines: Sequence[CommandEvent | Line]) -> None:
     """Tell of these lines of timelines. Wants their commands as they are now, with their datasets."""
     notices.tell(lines)
     publishing.publish_many([_publication(line) for line in lines if Kind(line.kind) in PUBLISHED])
 
 
-def _publication(line: CommandEvent) -> Publication:
+def _publication(line: CommandEvent | Line) -> Publication:
     return Publication(
         organization_id=line.command.organization_id,
         type=PUBLISHED[Kind(line.kind)],
@@ -45,7 +46,7 @@ def _publication(line: CommandEvent) -> Publication:
     )
 
 
-def _as_of(line: CommandEvent) -> dict[str, Any]:
+def _as_of(line: CommandEvent | Line) -> dict[str, Any]:
     """The command as the API shows it, without its parameters and without people, at this line: a
     command may have gone on in the same transaction.
     """
@@ -53,7 +54,7 @@ def _as_of(line: CommandEvent) -> dict[str, Any]:
     return {
         "id": str(command.pk),
         "clientToken": command.client_token,
-        "experimentId": str(command.dataset.experiment_id),
+        "experimentId": str(command.experiment_id),
         "datasetId": str(command.dataset_id),
         "name": command.name,
         "state": line.to_state,

@@ -6,7 +6,7 @@ class CommandsConfig(AppConfig):
     verbose_name = "Commands"
 
     def ready(self) -> None:
-        from commands import lifecycle
+        from commands import settling
         from webhooks.signals import deliveries_settled
 
-        deliveries_settled.connect(lifecycle.on_deliveries_settled)
+        deliveries_settled.connect(settling.on_deliveries_settled)

@@ -1,4 +1,5 @@
-"""Every change of a command's state, and nothing else changes one.
+"""What people and integrators do to a command. With ``settling``, which is what the engine and the clock
+do, these are all changes of a command's state.
 
 Each step is one transaction that locks what it depends on, in one order everywhere (dataset, endpoint,
 delivery, command), decides by the pure rules, and writes the state together with its line on the
@@ -7,15 +8,12 @@ timeline. A refusal commits that line too, and is raised afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
-from django.db.models.functions import Now
 
 from commands import datasets, queries, timeline
 from commands.announcing import announce
@@ -25,17 +23,13 @@ from commands.rules import dispatching, reports
 from commands.rules.reports import Decision, Outcome, Reception, Standing
 from commands.rules.states import ACK_TIMEOUT_DEFAULT_S, State
 from commands.timeline import Move
-from organizations import audit, exact_json, prepared
+from organizations import audit, exact_json
 from organizations.actors import Actor
 from organizations.clock import database_now, rfc3339
 from webhooks import endpoints, publishing
-from webhooks.models import Delivery, Endpoint
-from webhooks.signals import Settlement
+from webhooks.models import Endpoint
 
 Kind = CommandEvent.Kind
-
-# Deadlines that one sweep acts on at most; what is left waits for the next, half a second later.
-SWEEP_LIMIT = 500
 
 
 @dataclass(frozen=True)
@@ -257,132 +251,13 @@ def _retract_locked(actor: Actor, command: Command, reason: str) -> None:
     _audit(actor, "command.retract", command, before)
 
 
-# --- what the engine and the clock do -----------------------------------------------------------
-
-
-def on_deliveries_settled(settlements: Sequence[Settlement], **_: Any) -> None:
-    """Move the commands whose deliveries ended, inside the transaction that recorded the end."""
-    ended = {s.command_id: s for s in settlements if s.command_id}
-    commands = _locking().filter(pk__in=ended).order_by("pk")
-    queued = [command for command in commands if command.state == State.QUEUED]
-    delivered = [c for c in queued if ended[c.pk].state == Delivery.State.DELIVERED]
-    failed = [c for c in queued if ended[c.pk].state == Delivery.State.FAILED]
-    lines = _mark_delivered(delivered, ended) + _mark_failed(failed, ended)
-    lines += _go_on_at_once(delivered, ended)
-    prepared.insert(lines)
-    announce(lines)
-
-
-def _mark_delivered(
-    commands: Sequence[Command], ended: dict[UUID, Settlement]
-) -> list[CommandEvent]:
-    for command in commands:
-        command.delivered_at = ended[command.pk].at
-    _execute(
-        "UPDATE commands_command c SET state = 'delivered', delivered_at = r.at"
-        " FROM unnest(%s::uuid[], %s::timestamptz[]) AS r(id, at) WHERE c.id = r.id",
-        [(c.pk, c.delivered_at) for c in commands],
-    )
-    moved = Move(from_state=State.QUEUED, to_state=State.DELIVERED)
-    return [timeline.line(c, Kind.DELIVERED, None, at=ended[c.pk].at, **moved) for c in commands]
-
-
-def _mark_failed(commands: Sequence[Command], ended: dict[UUID, Settlement]) -> list[CommandEvent]:
-    for command in commands:
-        end = ended[command.pk]
-        command.settled_at, command.failure_reason = end.at, end.failure_reason
-    _execute(
-        "UPDATE commands_command c SET state = 'failed', settled_at = r.at,"
-        " failure_reason = r.reason"
-        " FROM unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS r(id, at, reason)"
-        " WHERE c.id = r.id",
-        [(c.pk, c.settled_at, c.failure_reason) for c in commands],
-    )
-    moved = Move(from_state=State.QUEUED, to_state=State.FAILED)
-    return [
-        timeline.line(c, Kind.FAILED, None, at=ended[c.pk].at, reason=c.failure_reason, **moved)
-        for c in commands
-    ]
-
-
-def _go_on_at_once(
-    delivered: Sequence[Command], ended: dict[UUID, Settlement]
-) -> list[CommandEvent]:
-    """Apply early reports, and time out what was delivered after its deadline."""
-    lines: list[CommandEvent] = []
-    for command in delivered:
-        at, early = ended[command.pk].at, command.early_outcome
-        onward = _state_on_delivery(command, at)
-        if onward is None:
-            continue
-        command.settled_at = at
-        Command.objects.filter(pk=command.pk).update(state=onward, settled_at=at)
-        lines.append(
-            timeline.line(
-                command,
-                Kind(onward.value),
-                None,
-                at=at,
-                from_state=State.DELIVERED,
-                to_state=onward,
-                outcome=early,
-                reason="reported_early" if early else "delivered_after_deadline",
-            )
-        )
-    return lines
-
-
-def _state_on_delivery(command: Command, delivered_at: datetime) -> State | None:
-    assert command.ack_deadline is not None
-    early = Outcome(command.early_outcome) if command.early_outcome else None
-    return reports.state_on_delivery(early, delivered_at, command.ack_deadline)
-
-
-def time_out_overdue() -> int:
-    """Time out the delivered commands whose deadline has passed; how many."""
-    with transaction.atomic():
-        overdue = list(
-            _locking(skip_locked=True)
-            .filter(state=State.DELIVERED, ack_deadline__lte=Now())
-            .order_by("ack_deadline")[:SWEEP_LIMIT]
-        )
-        if overdue:
-            now = database_now()
-            for command in overdue:
-                command.settled_at = now
-            ids = [command.pk for command in overdue]
-            Command.objects.filter(pk__in=ids).update(state=State.TIMED_OUT, settled_at=now)
-            moved = Move(from_state=State.DELIVERED, to_state=State.TIMED_OUT)
-            reason = "deadline_passed"
-            lines = [
-                timeline.line(c, Kind.TIMED_OUT, None, at=now, reason=reason, **moved)
-                for c in overdue
-            ]
-            prepared.insert(lines)
-            announce(lines)
-    return len(overdue)
-
-
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def _locking(*, skip_locked: bool = False) -> QuerySet[Command]:
-    """Commands, locked as they are read; what they belong to is read along.
-
-    Not their parameters: those may have a mebibyte each, and a sweep reads hundreds of commands.
-    """
-    rows = Command.objects.select_for_update(of=("self",), no_key=True, skip_locked=skip_locked)
-    return rows.select_related("dataset").defer("parameters")
-
-
 def _lock(command_id: UUID) -> Command:
-    return _locking().defer(None).select_related("delivery", "issued_by").get(pk=command_id)
-
-
-def _execute(sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Run a statement over rows given as arrays, one array a column."""
-    if rows:
-        prepared.execute(sql, prepared.columns(rows))
+    """The command, locked as it is read; what it belongs to is read along."""
+    rows = Command.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("dataset", "delivery", "issued_by").get(pk=command_id)
 
 
 def _audit(actor: Actor, act: str, command: Command, before: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -205,6 +206,11 @@ class Command(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} {self.client_token}"
+
+    @property
+    def experiment_id(self) -> UUID:
+        """The dataset's."""
+        return self.dataset.experiment_id
 
     @property
     def parameters_value(self) -> Any:

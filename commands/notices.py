@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from commands.models import CommandEvent
+from commands.timeline import Line
 from organizations.notices import outbox
 from organizations.notices.outbox import Fact
 from organizations.rules.notices import Kind
@@ -18,12 +19,12 @@ TOLD: Final[dict[str, Kind]] = {
 }
 
 
-def tell(lines: Sequence[CommandEvent]) -> None:
+def tell(lines: Sequence[CommandEvent | Line]) -> None:
     """Tell of those lines of timelines that somebody must know of, in their own transaction."""
     outbox.tell([_fact(line, TOLD[line.kind]) for line in lines if line.kind in TOLD])
 
 
-def _fact(line: CommandEvent, kind: Kind) -> Fact:
+def _fact(line: CommandEvent | Line, kind: Kind) -> Fact:
     command = line.command
     return Fact(
         organization_id=command.organization_id,

@@ -18,4 +18,4 @@ def database_now() -> datetime:
 
 def rfc3339(at: datetime) -> str:
     """An aware instant as RFC 3339 in UTC, to the microsecond: ``2026-01-31T09:30:00.250000Z``."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -17,6 +17,17 @@ MAX_DEPTH = 64
 # Python converts text to an integer only up to 4,300 digits; a decimal keeps the digits of any number.
 MAX_INTEGER_DIGITS = 4_000
 
+_ENCODER, _SORTING = (
+    simplejson.JSONEncoder(
+        use_decimal=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+        sort_keys=sort_keys,
+    )
+    for sort_keys in (False, True)
+)
+
 
 class NotExactJson(ValueError):
     """The text is not JSON that can be kept and sent on unchanged."""
@@ -54,14 +65,7 @@ def dumps(value: Any, *, sort_keys: bool = False) -> str:
 
     ``sort_keys`` makes the text the same for objects that differ only in the order of their keys.
     """
-    text: str = simplejson.dumps(
-        value,
-        use_decimal=True,
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-        sort_keys=sort_keys,
-    )
+    text: str = (_SORTING if sort_keys else _ENCODER).encode(value)
     try:
         text.encode()
     except UnicodeEncodeError:

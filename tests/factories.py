@@ -19,7 +19,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.test import override_settings
 
-from commands import datasets, issuing, lifecycle
+from commands import datasets, issuing, lifecycle, settling
 from commands.models import Command, CommandEvent, Dataset, Experiment
 from commands.rules.reports import Outcome as Report
 from commands.rules.states import ACK_TIMEOUT_DEFAULT_S, State
@@ -120,7 +120,7 @@ class Scene:
                 return self._reported(Report.REJECTION)
             case State.TIMED_OUT:
                 command = self.overdue()
-                lifecycle.time_out_overdue()
+                settling.time_out_overdue()
                 return fresh(command)
             case State.RETRACTED:
                 return lifecycle.retract(self.operator, self.issued().pk).command

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -57,10 +57,23 @@ def publish(
     [event] = publish_many(
         [Publication(organization_id, type, data, idempotency_key=idempotency_key, hops=hops)]
     )
-    return event
+    return Event(**event._asdict())
 
 
-def publish_many(publications: Sequence[Publication]) -> list[Event]:
+class Published(NamedTuple):
+    """An event as it was made, with the names of the model."""
+
+    id: UUID
+    organization_id: UUID
+    type: str
+    body: bytes
+    published: bool
+    idempotency_key: str | None
+    hops: int
+    created_at: datetime
+
+
+def publish_many(publications: Sequence[Publication]) -> list[Published]:
     """Make these events in the transaction of what they tell, in their order.
 
     The number of statements depends on nothing: one reads the subscribers, one makes the events, and
@@ -77,7 +90,7 @@ def publish_many(publications: Sequence[Publication]) -> list[Event]:
         now = database_now() if any(p.at is None for p in publications) else None
         subscribers = _subscribers({p.organization_id for p in publications})
         events = [_event(p, p.at or now) for p in publications]
-        prepared.insert(events)
+        prepared.insert(Event, Published._fields, events)
         deliveries = [
             _delivery(event, endpoint)
             for event in events
@@ -100,10 +113,10 @@ def _subscribers(organization_ids: Iterable[UUID]) -> dict[UUID, list[Endpoint]]
     return found
 
 
-def _event(publication: Publication, at: datetime | None) -> Event:
+def _event(publication: Publication, at: datetime | None) -> Published:
     assert at is not None
     event_id = new_id()
-    return Event(
+    return Published(
         id=event_id,
         organization_id=publication.organization_id,
         type=publication.type,
@@ -159,13 +172,17 @@ def _send(
 
 
 def _delivery(
-    event: Event, endpoint: Endpoint, *, command_id: UUID | None = None, is_ping: bool = False
+    event: Event | Published,
+    endpoint: Endpoint,
+    *,
+    command_id: UUID | None = None,
+    is_ping: bool = False,
 ) -> Delivery:
     """A delivery that is due at once, not yet saved. It keeps the policy that it starts with."""
     return Delivery(
         organization_id=event.organization_id,
         endpoint=endpoint,
-        event=event,
+        event_id=event.id,
         command_id=command_id,
         is_ping=is_ping,
         **policies.kept(PING if is_ping else endpoint.schedule),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from commands import lifecycle
+from commands import lifecycle, settling
 from commands.api.serializers import CommandSerializer
 from commands.errors import ReportRefused
 from commands.models import Command
@@ -174,7 +174,7 @@ def test_a_sweep_of_many_deadlines_takes_as_many_statements_as_of_one(scene: Sce
         for _ in range(count):
             scene.overdue()
         with counted() as captured:
-            assert lifecycle.time_out_overdue() == count
+            assert settling.time_out_overdue() == count
         return len(captured)
 
     assert statements(6) == statements(1)

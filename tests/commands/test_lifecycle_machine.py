@@ -25,7 +25,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from commands import datasets, lifecycle
+from commands import datasets, lifecycle, settling
 from commands.errors import Refused
 from commands.models import Command
 from commands.rules.reports import Outcome
@@ -268,7 +268,7 @@ class Lifecycle(RuleBasedStateMachine):
     @precondition(lambda self: self.model.state == State.DELIVERED)
     @rule()
     def sweep(self) -> None:
-        assert lifecycle.time_out_overdue() == self.model.overdue
+        assert settling.time_out_overdue() == self.model.overdue
         if self.model.overdue:
             self.model.move(State.TIMED_OUT)
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from commands import lifecycle
+from commands import lifecycle, settling
 from commands.errors import ReportRefused
 from commands.models import Command
 from commands.rules.reports import Outcome
@@ -77,7 +77,7 @@ def test_a_timeout_that_a_late_report_brings_to_light_is_told_once(scene: Scene)
     command = scene.overdue()
     with pytest.raises(ReportRefused):
         lifecycle.acknowledge(scene.operator, command.pk, Outcome.SUCCESS)
-    lifecycle.time_out_overdue()
+    settling.time_out_overdue()
     assert kinds(command) == ["command_timed_out"]
 
 
@@ -108,7 +108,7 @@ def test_a_sweep_takes_the_same_queries_for_one_command_and_for_many(scene: Scen
         for _ in range(count):
             scene.overdue()
         with CaptureQueriesContext(connection) as captured:
-            assert lifecycle.time_out_overdue() == count
+            assert settling.time_out_overdue() == count
         return [query["sql"].split(" ")[0] for query in captured.captured_queries]
 
     assert sweep(1) == sweep(12)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from commands import datasets, issuing, lifecycle
+from commands import datasets, issuing, lifecycle, settling
 from commands.errors import DispatchRefused, IssueRefused, ReportRefused
 from commands.models import Command, CommandEvent
 from commands.rules.reports import Outcome
@@ -259,7 +259,7 @@ def test_sweeps_and_late_reports_at_once_time_a_command_out_once(scene: Scene) -
             lifecycle.acknowledge, scene.operator, command.pk, Outcome.SUCCESS
         )
 
-        results(race(lifecycle.time_out_overdue, report, lifecycle.time_out_overdue), ReportRefused)
+        results(race(settling.time_out_overdue, report, settling.time_out_overdue), ReportRefused)
 
         assert fresh(command).state == State.TIMED_OUT
         assert Counter(story(command))["timed_out"] == 1
@@ -331,7 +331,7 @@ def test_whatever_happens_at_once_nothing_deadlocks_and_every_story_is_legal(
                 lifecycle.acknowledge, scene.operator, flying[0][0].pk, Outcome.SUCCESS
             ),
             tasks.sweep_leases,
-            lifecycle.time_out_overdue,
+            settling.time_out_overdue,
             functools.partial(datasets.disarm, scene.operator, scene.dataset.pk),
         ]
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from commands import lifecycle
+from commands import lifecycle, settling
 from commands.errors import ReportRefused
 from commands.models import Command
 from commands.rules.reports import Outcome, Reception
@@ -192,7 +192,7 @@ def test_a_late_report_times_the_command_out_before_the_sweep_does(scene: Scene)
     assert story(command)[-2:] == ["timed_out", "report_refused"]
     assert lines(command)[-2].reason == "deadline_passed"
     assert lines(command)[-2].via == "engine"
-    assert lifecycle.time_out_overdue() == 0
+    assert settling.time_out_overdue() == 0
 
 
 def test_a_report_after_the_deadline_is_late_even_when_the_delivery_is_later(scene: Scene) -> None:

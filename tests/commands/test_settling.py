@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from commands import lifecycle
+from commands import lifecycle, settling
 from commands.rules.reports import Outcome
 from commands.rules.states import State
 from organizations.clock import database_now
@@ -106,7 +106,7 @@ def test_a_delivery_exactly_at_the_deadline_is_too_late(scene: Scene) -> None:
 def test_the_sweep_times_out_what_is_overdue_and_nothing_else(scene: Scene) -> None:
     overdue, waiting, queued = scene.overdue(), scene.delivered(), scene.dispatched(ack_timeout_s=0)
 
-    assert lifecycle.time_out_overdue() == 1
+    assert settling.time_out_overdue() == 1
 
     assert fresh(overdue).state == State.TIMED_OUT
     assert fresh(waiting).state == State.DELIVERED
@@ -119,17 +119,17 @@ def test_the_sweep_times_out_what_is_overdue_and_nothing_else(scene: Scene) -> N
 def test_the_sweep_has_nothing_to_do_twice(scene: Scene) -> None:
     scene.overdue()
 
-    assert lifecycle.time_out_overdue() == 1
-    assert lifecycle.time_out_overdue() == 0
+    assert settling.time_out_overdue() == 1
+    assert settling.time_out_overdue() == 0
 
 
 def test_a_sweep_takes_a_bounded_number_and_the_longest_overdue_first(scene: Scene) -> None:
     first, second, third = (scene.overdue() for _ in range(3))
 
-    with patch.object(lifecycle, "SWEEP_LIMIT", 2):
-        assert lifecycle.time_out_overdue() == 2
+    with patch.object(settling, "SWEEP_LIMIT", 2):
+        assert settling.time_out_overdue() == 2
         assert fresh(third).state == State.DELIVERED
-        assert lifecycle.time_out_overdue() == 1
+        assert settling.time_out_overdue() == 1
 
     assert {fresh(c).state for c in (first, second, third)} == {State.TIMED_OUT}
 
@@ -169,7 +169,7 @@ def test_a_default_that_changes_later_re_times_nothing(scene: Scene) -> None:
     deadline = command.ack_deadline
 
     with patch.object(lifecycle, "ACK_TIMEOUT_DEFAULT_S", 30):
-        lifecycle.time_out_overdue()
+        settling.time_out_overdue()
 
     assert fresh(command).ack_deadline == deadline
     assert deadline

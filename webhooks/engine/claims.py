@@ -125,6 +125,7 @@ UPDATE webhooks_delivery d
  WHERE d.lease_until < statement_timestamp()
    AND NOT EXISTS (SELECT FROM webhooks_attempt a
                     WHERE a.delivery_id = d.id AND a.number = d.attempts AND a.finished_at IS NULL)
+RETURNING d.id
 """
 
 # Seconds until the next delivery is due (negative: since when), NULL when none waits.
@@ -190,9 +191,8 @@ def parameters(limit: int, worker: str) -> dict[str, int | str]:
 
 def expired(limit: int) -> list[Expired]:
     """Attempts in flight whose lease has run out, the oldest first. Takes no locks."""
-    with connection.cursor() as cursor:
-        cursor.execute(EXPIRED, {"limit": limit})
-        return [Expired(*_with_policy(*row)) for row in cursor.fetchall()]
+    rows = prepared.execute(EXPIRED, {"limit": limit})
+    return [Expired(*_with_policy(*row)) for row in rows]
 
 
 def _with_policy(
@@ -219,9 +219,7 @@ def hold() -> None:
 
 def release_orphans() -> int:
     """Have deliveries wait again whose lease ran out without an attempt; how many."""
-    with connection.cursor() as cursor:
-        cursor.execute(RELEASE_ORPHANS)
-        return int(cursor.rowcount)
+    return len(prepared.execute(RELEASE_ORPHANS))
 
 
 def seconds_until_due() -> float | None:

@@ -31,8 +31,9 @@ from webhooks.engine.sender import Sender, SenderConfig
 
 logger = logging.getLogger(__name__)
 
-# A result waits this long for company: long enough to share a transaction, too short to be seen.
-GATHER_S = 0.003
+# A result waits this long for company: long enough to share a transaction, too short to be seen. It
+# does not wait where no other can come, because nothing else is on the wire.
+GATHER_S = 0.02
 BATCH = 100
 # Without being woken the pump looks for itself this often: a pool whose queue is frozen still delivers
 # until its watch has started it anew.
@@ -45,12 +46,16 @@ class Slots:
     """How many attempts the process may still take on."""
 
     def __init__(self, total: int) -> None:
-        self._free = total
+        self._total = self._free = total
         self._lock = threading.Lock()
 
     @property
     def free(self) -> int:
         return self._free
+
+    @property
+    def taken(self) -> int:
+        return self._total - self._free
 
     def take(self, count: int) -> None:
         with self._lock:
@@ -133,7 +138,7 @@ class Pump:
             return None
         batch = [first]
         deadline = time.monotonic() + GATHER_S
-        while len(batch) < BATCH and (left := deadline - time.monotonic()) > 0:
+        while len(batch) < self._worth_waiting_for() and (left := deadline - time.monotonic()) > 0:
             try:
                 following = self._results.get(timeout=left)
             except queue.Empty:
@@ -143,6 +148,10 @@ class Pump:
                 break
             batch.append(following)
         return batch
+
+    def _worth_waiting_for(self) -> int:
+        """A whole batch, or whatever this process has under way."""
+        return min(BATCH, self._slots.taken)
 
     def _record(self, batch: list[Outcome]) -> None:
         """Record a batch, however long the database is away: it is one transaction, so repeating it

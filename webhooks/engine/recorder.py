@@ -216,6 +216,8 @@ def _counts(outcome: Outcome) -> bool:
 def _judge(endpoint_ids: set[UUID]) -> list[Settlement]:
     """Disable the endpoints that have now failed too often; the deliveries that this ended."""
     settled: list[Settlement] = []
+    if not endpoint_ids:
+        return settled
     enabled = Endpoint.objects.filter(pk__in=endpoint_ids, enabled=True).order_by("pk")
     for endpoint_id, health in endpoints.health_of(enabled).items():
         if health.failed_too_often:

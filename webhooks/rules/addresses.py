@@ -5,6 +5,7 @@ network the console stands in. The tables are our own: `ipaddress` has changed i
 is private between Python versions. IPv6 fails closed: only allocated global unicast passes.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _IDNA_DEVIATIONS = frozenset("ßẞς\u200c\u200d")
 
 
+# An attempt asks both again for what its endpoint's last attempt asked; they look at each character.
+@functools.lru_cache(maxsize=4096)
 def check_url(url: str, policy: AddressPolicy) -> ParsedTarget:
     """Take the URL apart, or raise UrlNotAllowed with a reason that never repeats the URL.
 
@@ -194,6 +197,7 @@ def _encode_target(path: str, query: str, *, has_query: bool) -> str:
     return quote(target, safe="!$%&'()*+,/:;=?@[]~")
 
 
+@functools.lru_cache(maxsize=4096)
 def blocked_reason(address: str | Address, policy: AddressPolicy) -> str | None:
     """Why nothing may be sent to this address, or None when it may."""
     try:

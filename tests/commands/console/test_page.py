@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from commands import datasets, issuing, lifecycle
+from commands import datasets, issuing, lifecycle, settling
 from commands.models import Command
 from commands.rules.reports import Outcome
 from commands.rules.states import State
@@ -115,7 +115,7 @@ def test_the_timeline_says_who_and_why(scene: Scene) -> None:
 
 def test_a_late_report_is_told_as_kept(scene: Scene) -> None:
     command = scene.overdue()
-    lifecycle.time_out_overdue()
+    settling.time_out_overdue()
     with pytest.raises(Exception, match="deadline has passed"):
         lifecycle.acknowledge(scene.operator, command.pk, Outcome.SUCCESS)
     text = seen(scene, command).text

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from commands import lifecycle
+from commands import settling
 from organizations.clock import database_now
 from tests import factories
 from tests.factories import Scene, attempts, delivery_of, fresh, record
@@ -196,7 +196,7 @@ def test_a_batch_commits_whole_or_not_at_all(scene: Scene) -> None:
     command, attempt = scene.on_the_wire()
 
     with (
-        patch.object(lifecycle, "_mark_delivered", side_effect=RuntimeError),
+        patch.object(settling, "_deliver", side_effect=RuntimeError),
         pytest.raises(RuntimeError),
     ):
         record(factories.answer(attempt, 200))

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from django.db.models.functions import Now
 
-from commands import lifecycle
+from commands import lifecycle, settling
 from organizations.clock import database_now
 from tests import factories
 from tests.factories import WORKER, Scene, attempts, delivery_of, fresh, record
@@ -169,7 +169,7 @@ def test_a_row_left_in_any_state_long_ago_gets_to_its_end_by_itself(
 def test_a_command_left_delivered_long_ago_is_timed_out(scene: Scene) -> None:
     command = scene.overdue()
 
-    lifecycle.time_out_overdue()
+    settling.time_out_overdue()
 
     assert fresh(command).state == "timed_out"
 
