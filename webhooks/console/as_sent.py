@@ -33,18 +33,17 @@ class Sent:
 def request_of(delivery: Delivery) -> Sent:
     """The request of a delivery whose endpoint and event are loaded."""
     event, url = delivery.event, delivery.endpoint.url
-    raw = bytes(event.body)
-    start, whole = shown(raw)
+    start, whole = shown(event.body)
     headers = _headers(event, delivery.endpoint)
     if not whole:
-        return Sent(url, headers, pretty(start), len(raw), whole)
+        return Sent(url, headers, pretty(start), len(event.body), whole)
     known = [(name, value) for name, value in headers if not value.startswith("(")]
-    return Sent(url, headers, pretty(start), len(raw), whole, start, curl(url, known, start))
+    return Sent(url, headers, pretty(start), len(event.body), whole, start, curl(url, known, start))
 
 
-def shown(body: bytes) -> tuple[str, bool]:
+def shown(body: bytes | memoryview) -> tuple[str, bool]:
     """As much of a body as a page shows, and whether that is all of it."""
-    return body[:SHOWN_BYTES].decode("utf-8", "replace"), len(body) <= SHOWN_BYTES
+    return bytes(body[:SHOWN_BYTES]).decode("utf-8", "replace"), len(body) <= SHOWN_BYTES
 
 
 def _headers(event: Event, endpoint: Endpoint) -> tuple[tuple[str, str], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
@@ -15,11 +16,24 @@ from webhooks.console.schedule import Made
 from webhooks.models import Attempt, Endpoint
 from webhooks.rules.verdicts import Verdict
 
+
+@dataclass(frozen=True)
+class OutcomeLook:
+    """A word and a picture, and what they mean."""
+
+    word: str
+    icon: str
+    family: str
+    meaning: str
+
+
 OUTCOMES: Final = {
-    Verdict.DELIVERED: "Delivered",
-    Verdict.RETRY: "Retried",
-    Verdict.FAIL: "Refused",
-    Verdict.LOST: "Lost",
+    Verdict.DELIVERED: OutcomeLook("Delivered", "acked", "good", "Answered with 2xx"),
+    Verdict.RETRY: OutcomeLook(
+        "Retry", "failed", "bad", "Failed; another one followed, if any was left"
+    ),
+    Verdict.FAIL: OutcomeLook("Failed", "failed", "bad", "Refused: it ended its delivery"),
+    Verdict.LOST: OutcomeLook("Lost", "lost", "person", "Nobody knows whether it arrived"),
 }
 STATUS_CLASSES: Final = {"2xx": 200, "3xx": 300, "4xx": 400, "5xx": 500}
 
@@ -27,7 +41,9 @@ STATUS_CLASSES: Final = {"2xx": 200, "3xx": 300, "4xx": 400, "5xx": 500}
 class AttemptFilterForm(ConsoleForm):
     """What narrows an endpoint's attempts, as it stands in the address."""
 
-    outcome = forms.ChoiceField(required=False, choices=list(OUTCOMES.items()))
+    outcome = forms.ChoiceField(
+        required=False, choices=[(name, look.word) for name, look in OUTCOMES.items()]
+    )
     answer = forms.ChoiceField(
         required=False,
         choices=[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -10,7 +11,10 @@ from organizations import passwords
 from organizations.console.fields import ConsoleForm, OnceForm
 from organizations.models import User
 from webhooks import endpoints as service
+from webhooks.console import header_lines
+from webhooks.console.header_lines import HeadersField
 from webhooks.console.rows import schedule_in_words
+from webhooks.console.subscriptions import SubscriptionsField
 from webhooks.models import Endpoint
 from webhooks.policies import POLICIES
 from webhooks.rules.policies import COMMAND
@@ -34,24 +38,20 @@ class EndpointFields(ConsoleForm):
     receives_commands = forms.BooleanField(
         required=False, initial=True, help_text="Commands of your datasets may be sent to it."
     )
-    event_types = forms.CharField(
-        label="Events",
-        required=False,
-        max_length=10_000,
-        help_text="Types it is told of, such as command.failed, command.* or *; commas between them.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-    )
     description = forms.CharField(
         required=False,
         max_length=2000,
         help_text="For people here, such as whose receiver it is.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )
+    event_types = SubscriptionsField(label="Told of", required=False)
+    headers = HeadersField()
 
-    def clean_event_types(self) -> list[str]:
-        return [
-            one for part in self.cleaned_data["event_types"].split(",") if (one := part.strip())
-        ]
+    # Names of headers whose values are stored already.
+    stored: Sequence[str] = ()
+
+    def clean_headers(self) -> dict[str, str]:
+        return header_lines.parsed(self.cleaned_data["headers"], self.stored)
 
     def refuse(self, field: str, reason: str) -> None:
         """Show what the service said beside the field it said it of."""
@@ -75,14 +75,19 @@ class EditForm(EndpointFields):
     )
 
     def __init__(self, endpoint: Endpoint, data: Any = None) -> None:
-        initial = {name: getattr(endpoint, name) for name in self.base_fields}
-        initial["event_types"] = ", ".join(endpoint.event_types)
+        initial = {name: getattr(endpoint, name, None) for name in self.base_fields}
+        initial["headers"] = header_lines.masked(endpoint.header_names)
         super().__init__(data, initial=initial)
+        self.stored = endpoint.header_names
         for field in self.fields.values():
             field.show_hidden_initial = True
 
     def changes(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in self.changed_data}
+        changes = {name: self.cleaned_data[name] for name in self.changed_data}
+        if "headers" in changes:
+            was = self.data.get(self.add_initial_prefix("headers"), "")
+            changes["headers"] = header_lines.changes(was, changes["headers"])
+        return changes
 
 
 class RotateForm(OnceForm):

@@ -1,11 +1,10 @@
-"""Endpoints and their attempts as pages show them, read with a constant number of queries."""
+"""Endpoints as pages show them, read with a constant number of queries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.http import Http404
@@ -15,11 +14,10 @@ from organizations.console import words
 from organizations.models import Organization
 from webhooks import endpoints
 from webhooks.console.strip import Strip, strip_of
-from webhooks.models import Attempt, Endpoint
+from webhooks.models import Endpoint
 from webhooks.rules.health import Health
 from webhooks.rules.policies import Policy, RuleKind
 
-PAGE_SIZE = 50
 FAILED_TOO_OFTEN = re.compile(r"failed_(\d+)_times_in_a_row")
 ERROR_WORDS: Final = {
     "timeout": "timeout",
@@ -30,22 +28,6 @@ ERROR_WORDS: Final = {
     "protocol": "not HTTP",
     "blocked_address": "blocked",
 }
-ATTEMPT_FIELDS = (
-    "pk",
-    "number",
-    "due_at",
-    "claimed_at",
-    "started_at",
-    "finished_at",
-    "duration_ms",
-    "verdict",
-    "status_code",
-    "error_kind",
-    "error",
-    "delivery__command_id",
-    "delivery__policy",
-    "delivery__event__type",
-)
 
 
 @dataclass(frozen=True)
@@ -97,23 +79,6 @@ class EndpointRow:
         return reason
 
 
-@dataclass(frozen=True)
-class Planned:
-    """One line of a schedule: when the attempt is due after the one before, and after the first."""
-
-    number: int
-    wait_s: int
-    accumulated_s: int
-
-
-@dataclass(frozen=True)
-class AttemptPage:
-    """Attempts, newest first; ``older`` is the cursor of the next page."""
-
-    attempts: Sequence[dict[str, Any]]
-    older: int | None
-
-
 def endpoint_rows(organization: Organization) -> list[EndpointRow]:
     """The organization's endpoints: those that receive commands first, then by name."""
     found = list(
@@ -141,12 +106,6 @@ def _row(endpoint: Endpoint, health: Health) -> EndpointRow:
     return EndpointRow(endpoint, health, strip_of(health.recent_outcomes))
 
 
-def schedule_of(policy: Policy) -> list[Planned]:
-    """The policy as a table."""
-    times = zip(policy.waits_s, policy.accumulated_s, strict=True)
-    return [Planned(number, *both) for number, both in enumerate(times, 1)]
-
-
 def schedule_in_words(policy: Policy) -> str:
     """Such as ``at once, then after 5 s, 25 s, 2 min 5 s and 10 min 25 s``."""
     waits = [words.span(wait) for wait in policy.waits_s[1:]]
@@ -154,13 +113,3 @@ def schedule_in_words(policy: Policy) -> str:
         return "at once, and never again"
     *first, last = waits
     return f"at once, then after {', '.join(first)}{' and ' if first else ''}{last}"
-
-
-def attempts_of(endpoint: Endpoint, before: int | None) -> AttemptPage:
-    """The endpoint's newest attempts, or those older than ``before``."""
-    attempts = Attempt.objects.filter(endpoint=endpoint).order_by("-pk")
-    if before is not None:
-        attempts = attempts.filter(pk__lt=before)
-    found = list(attempts.values(*ATTEMPT_FIELDS)[: PAGE_SIZE + 1])
-    shown = found[:PAGE_SIZE]
-    return AttemptPage(shown, shown[-1]["pk"] if len(found) > PAGE_SIZE else None)

@@ -149,7 +149,7 @@ def _flag(axis: Axis, label: str, at: datetime | None) -> Flag | None:
 
 
 def _deadline_words(facts: Facts) -> str:
-    return f"Ack deadline {words.utc(facts.ack_deadline)[11:19]}" if facts.ack_deadline else ""
+    return f"Ack deadline {words.clock(facts.ack_deadline)[:8]}" if facts.ack_deadline else ""
 
 
 def plan(policy: Policy) -> Sequence[Tick]:
@@ -210,9 +210,7 @@ def _ahead(facts: Facts, axis: Axis, planned: Sequence[tuple[int, datetime]]) ->
     outcome = "planned" if facts.open else "dropped"
     word = "planned for" if facts.open else "not needed, was planned for"
     return [
-        Marker(
-            number, axis.x(at), outcome, "", "", f"Attempt {number}: {word} {words.utc(at)[11:]}"
-        )
+        Marker(number, axis.x(at), outcome, "", "", f"Attempt {number}: {word} {words.clock(at)}")
         for number, at in planned
     ]
 

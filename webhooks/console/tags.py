@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django import template
+from django.urls import reverse
 
-from webhooks.console import rows
+from webhooks.console import attempts, rows
+from webhooks.models import Attempt, Delivery
 from webhooks.rules.policies import Policy
 
 register = template.Library()
@@ -14,6 +16,19 @@ register = template.Library()
 def error_word(kind: str) -> str:
     """Why there was no answer, in a word or two."""
     return rows.ERROR_WORDS.get(kind, kind)
+
+
+@register.filter
+def came_of(attempt: Attempt) -> str:
+    return attempts.came_of(attempt)
+
+
+@register.filter
+def page_of(delivery: Delivery) -> str:
+    """Where a delivery is shown: a command's on the page of its command."""
+    if delivery.command_id:
+        return reverse("command", args=[delivery.command_id])
+    return reverse("delivery", args=[delivery.pk])
 
 
 @register.filter

@@ -104,15 +104,18 @@ def test_disabling_says_what_it_ends_and_then_ends_it(scene: Scene) -> None:
 # --- editing -------------------------------------------------------------------------------------
 
 
+CARRIED = ("policy", "receives_commands", "description", "is_default", "event_types", "headers")
+
+
 def edit_form(owner: Visitor, path: str, **changes: str) -> dict[str, str]:
     """The edit form as a browser would send it: as it was made, but for the changes."""
     page = owner.get_sheet(path)
-    names = ("name", "url", "event_types")
-    form = {name: page.value(name) for name in names}
-    for name in (*names, "policy", "receives_commands", "description", "is_default"):
+    form = {name: page.value(name) for name in ("name", "url")}
+    for name in (*form, *CARRIED):
         form[f"initial-{name}"] = page.value(f"initial-{name}")
-    form |= {"policy": form["initial-policy"], "receives_commands": "on", "is_default": "on"}
-    return form | changes
+    form |= {name: form[f"initial-{name}"] for name in ("policy", "headers")}
+    form["event_types_other"] = form["initial-event_types"]
+    return form | {"receives_commands": "on", "is_default": "on"} | changes
 
 
 def test_an_edit_changes_fields_and_starts_the_counters_from_zero(scene: Scene) -> None:

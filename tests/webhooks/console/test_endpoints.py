@@ -133,16 +133,6 @@ def test_a_url_that_is_not_allowed_is_refused_beside_its_field(scene: Scene) -> 
     assert owner.post(reverse("register_endpoint"), **form).status == 201
 
 
-def test_events_are_subscribed_to_by_type_or_refused_beside_the_field(scene: Scene) -> None:
-    owner = Visitor(scene.owner)
-    form = fresh_form(owner, event_types="command.failed, nonsense!")
-    refused = owner.post(reverse("register_endpoint"), **form)
-    assert refused.status == 422
-    assert refused.has("id_event_types_error")
-    owner.post(reverse("register_endpoint"), **form | {"event_types": "command.failed, ping.*"})
-    assert scene.organization.endpoints.get(name="New").event_types == ["command.failed", "ping.*"]
-
-
 def test_an_endpoint_named_by_an_attacker_is_inert(scene: Scene) -> None:
     hostile = scene.another_endpoint(name="<img src=x onerror=alert(1)>\u202e")
     shown = Visitor(scene.viewer).get("/endpoints/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -10,9 +11,9 @@ from django.views.decorators.http import require_safe
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, revision_of, unchanged
 from webhooks import endpoints as service
-from webhooks.console import rows
+from webhooks.console import attempts, paging, rows, subscriptions
+from webhooks.console.attempts import OUTCOMES, AttemptFilterForm
 from webhooks.console.pings import last_ping_of
-from webhooks.policies import POLICIES
 
 
 @permitted("endpoints:read")
@@ -29,28 +30,42 @@ def endpoints(request: ConsoleRequest) -> HttpResponse:
 @permitted("endpoints:read")
 @require_safe
 def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
-    """One endpoint: its schedule, its health, its attempts."""
+    """One endpoint: its schedule, its health, what it is told of, its attempts."""
     row = rows.find(request.actor, pk)
-    before = request.GET.get("before", "")
-    page = rows.attempts_of(row.endpoint, int(before) if before.isdecimal() else None)
+    form = AttemptFilterForm(request.GET)
+    form.is_valid()
+    before = paging.number(request.GET.get("before", ""))
+    page = attempts.page_of(row.endpoint, before, form.condition)
     ping = last_ping_of(row.endpoint)
     figures = service.figures_of([row.endpoint])[pk]
-    revision = revision_of(_shown(row), page, ping, figures)
+    revision = revision_of(
+        _shown(row), [attempts.facts_of(a) for a in page.rows], bool(page.older), ping, figures
+    )
     if answer := unchanged(request, revision):
         return answer
-    policy = row.endpoint.schedule
     context = {
-        "row": row,
-        "endpoint": row.endpoint,
-        "page": page,
+        **_about(row),
         "ping": ping,
         "figures": figures,
-        "policy": policy,
-        "schedule": rows.schedule_of(policy),
-        "policies": POLICIES,
-        "at_the_top": not before,
+        "page": page,
+        "form": form,
+        "outcomes": OUTCOMES,
+        **paging.addresses(request.path, request.GET, page),
     }
-    return live(request, "endpoints/detail.html", "endpoints/_live.html", context, revision)
+    polled = request.htmx.target == "endpoint-live"
+    fragment = "endpoints/_live.html" if polled else "endpoints/_results.html"
+    return live(request, "endpoints/detail.html", fragment, context, revision)
+
+
+def _about(row: rows.EndpointRow) -> dict[str, Any]:
+    policy = row.endpoint.schedule
+    return {
+        "row": row,
+        "endpoint": row.endpoint,
+        "policy": policy,
+        "schedule": policy.planned,
+        "subscriptions": subscriptions.told(row.endpoint.event_types),
+    }
 
 
 def _shown(row: rows.EndpointRow) -> tuple[object, ...]:
@@ -64,6 +79,7 @@ def _shown(row: rows.EndpointRow) -> tuple[object, ...]:
         e.is_default,
         e.receives_commands,
         e.event_types,
+        e.header_names,
         e.description,
         e.enabled,
         e.disabled_at,

@@ -1,0 +1,71 @@
+"""Deliveries: the newest, and one that is no command's."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_safe
+
+from organizations.console.access import ConsoleRequest, permitted
+from organizations.console.responses import live, revision_of, unchanged
+from webhooks.console import as_sent, delivery_page, paging
+from webhooks.console import deliveries as shown
+from webhooks.console.deliveries import LOOKS, DeliveryFilterForm, DeliveryRow
+from webhooks.models import Delivery, Endpoint
+from webhooks.policies import POLICIES
+
+
+@permitted("deliveries:read")
+@require_safe
+def deliveries(request: ConsoleRequest) -> HttpResponse:
+    """One page of deliveries: whole, its results after a change of filter, or what a poll asks for."""
+    form = DeliveryFilterForm(request.GET)
+    form.is_valid()
+    before = paging.identifier(request.GET.get("before", ""))
+    page = shown.page_of(request.actor.organization, form, before)
+    revision = revision_of([shown.facts_of(d) for d in page.rows], bool(page.older))
+    if answer := unchanged(request, revision):
+        return answer
+    context = {
+        "page": page,
+        "rows": [DeliveryRow(delivery) for delivery in page.rows],
+        "form": form,
+        "looks": LOOKS,
+        **paging.addresses(request.path, request.GET, page),
+        "poll_url": request.get_full_path(),
+    }
+    if not request.htmx:
+        context |= _choices(request)
+    polled = request.htmx.target == "deliveries-live"
+    fragment = "deliveries/_rows.html" if polled else "deliveries/_results.html"
+    return live(request, "deliveries/list.html", fragment, context, revision)
+
+
+def _choices(request: ConsoleRequest) -> dict[str, Any]:
+    """What the filters offer."""
+    endpoints = Endpoint.objects.filter(organization=request.actor.organization)
+    return {
+        "endpoints": endpoints.order_by("name", "pk").only("pk", "name", "archived_at"),
+        "policies": list(POLICIES),
+        "carried": list(shown.CARRIED),
+    }
+
+
+@permitted("deliveries:read")
+@require_safe
+def delivery(request: ConsoleRequest, pk: UUID) -> HttpResponse:
+    """A delivery: where it stands and why, its attempts, what was sent. A command's has its own page."""
+    mine = shown.with_all(Delivery.objects.filter(organization=request.actor.organization))
+    found = mine.filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    if found.command_id:
+        return redirect("command", found.command_id)
+    page = delivery_page.page_of(found, request.now)
+    if answer := unchanged(request, page.revision):
+        return answer
+    context = {"page": page, "delivery": found, "sent": as_sent.request_of(found)}
+    return live(request, "deliveries/detail.html", "deliveries/_live.html", context, page.revision)
