@@ -153,8 +153,15 @@ def _first_since(organization: Organization, at: datetime) -> int:
 
 def who_acted(organization: Organization) -> list[User]:
     """Everybody who is in the trail, members or not any more, by address."""
-    parameters = {"organization": organization.pk, "limit": PEOPLE_AT_MOST}
     with connection.cursor() as cursor:
-        cursor.execute(WHO_ACTED, parameters)
+        cursor.execute(WHO_ACTED, {"organization": organization.pk, "limit": PEOPLE_AT_MOST})
         ids = [pk for (pk,) in cursor.fetchall()]
     return list(User.objects.filter(pk__in=ids).order_by("email"))
+
+
+def makers_of(keys: Sequence[ApiKey]) -> dict[UUID, str]:
+    """Who made these keys, by address, as far as that is on record."""
+    made = AuditEntry.objects.filter(
+        target_type="apikey", target_id__in=[str(key.pk) for key in keys], act="api_key.create"
+    )
+    return {UUID(pk): email for pk, email in made.values_list("target_id", "user__email")}

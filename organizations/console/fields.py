@@ -6,7 +6,9 @@ from typing import Any
 
 from django import forms
 
+from organizations import passwords
 from organizations.console import once
+from organizations.models import User
 
 
 class ConsoleForm(forms.Form):
@@ -30,3 +32,24 @@ class OnceForm(ConsoleForm):
     def taken(self) -> bool:
         """Whether somebody came with this form before. Call it once, when it is valid."""
         return not once.take(self.cleaned_data["token"])
+
+
+class PasswordForm(ConsoleForm):
+    """Who hands out power shows that it is really them."""
+
+    password = forms.CharField(
+        label="Your password",
+        help_text="Asked again, since this hands out access.",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+        # Last, whatever fields come with it.
+        self.order_fields([name for name in self.fields if name != "password"])
+
+    def clean_password(self) -> None:
+        passwords.check_form(self._user, self.cleaned_data["password"])

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 # Characters of one value: a URL fits, a long description is for its own page.
 SHOWN: Final = 300
 NOTHING: Final = "—"
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# As rfc3339() writes it.
+_TIME: Final = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{6}Z")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ def in_words(value: Any) -> str:
             return NOTHING
         case True | False:
             return "yes" if value else "no"
+        case str() if _TIME.fullmatch(value):
+            text = f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         case str():
             text = value
         case list():

@@ -47,9 +47,7 @@ class Command(BaseCommand):
                 )
             except ValueError as refusal:
                 raise CommandError(str(refusal)) from None
-            audit.record(
-                Actor.of(member, via="cli"), "api_key.create", key, after=keys.facts(key)
-            )
+            audit.record(Actor.of(member, via="cli"), "api_key.create", key, after=keys.facts(key))
         self.stdout.write(text)
 
 
