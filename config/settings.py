@@ -152,6 +152,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "csp.middleware.CSPMiddleware",
+    "organizations.console.zones.ZoneMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from organizations.console import zones
+
 
 def console(request: HttpRequest) -> dict[str, Any]:
     """The actor and the organizations to choose from; nothing before a view let somebody in."""
@@ -13,4 +15,5 @@ def console(request: HttpRequest) -> dict[str, Any]:
         "actor": getattr(request, "actor", None),
         "memberships": getattr(request, "memberships", ()),
         "server_now": getattr(request, "now", None),
+        "zone": zones.current_name(),
     }

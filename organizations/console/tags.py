@@ -34,7 +34,7 @@ def ago(context: template.Context, at: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}" data-ago>{}</time>',
         at.isoformat(),
-        words.utc(at),
+        words.in_full(at),
         words.ago(at, context["request"].now),
     )
 
@@ -47,7 +47,7 @@ def countdown(
     return format_html(
         '<span role="timer" class="countdown {}" title="{}" data-until="{}" data-past="{}">{}</span>',
         modifier,
-        words.utc(until),
+        words.in_full(until),
         until.isoformat(),
         past,
         words.countdown(until, context["request"].now) or past,
@@ -57,12 +57,12 @@ def countdown(
 @register.filter
 def clock(at: datetime) -> str:
     """The time of day: ``09:30:00 UTC``."""
-    return words.utc(at)[11:]
+    return words.clock(at)
 
 
 @register.filter
 def utc(at: datetime) -> str:
-    return words.utc(at)
+    return words.absolute(at)
 
 
 @register.filter

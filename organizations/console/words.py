@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from datetime import UTC, datetime
+from datetime import datetime
+
+from django.utils import timezone
+
+from organizations.console import zones
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -53,9 +57,21 @@ def milliseconds(value: int) -> str:
     return f"{value} ms" if value < 1000 else f"{value / 1000:.2f} s"
 
 
-def utc(at: datetime) -> str:
-    """The absolute time with its zone: ``2026-01-31 09:30:00 UTC``."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def absolute(at: datetime) -> str:
+    """The time as this browser is shown times, with how far it is from UTC."""
+    local = timezone.localtime(at)
+    return f"{local:%Y-%m-%d %H:%M:%S} {zones.label(local)}"
+
+
+def in_full(at: datetime) -> str:
+    """The same with the name of the zone: ``2026-01-31 10:30:00 UTC+1 (Europe/Berlin)``."""
+    name = zones.current_name()
+    return f"{absolute(at)} ({name})" if name else absolute(at)
+
+
+def clock(at: datetime) -> str:
+    """The time of day: ``09:30:00 UTC``."""
+    return absolute(at)[11:]
 
 
 def inert(text: str) -> str:
