@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Func, IntegerField, Q, QuerySet
 
-from commands.models import Command, Dataset
+from commands.models import Command, CommandEvent, Dataset
 from commands.rules import diagnosis, dispatching
 from commands.rules.diagnosis import AttemptFacts, CommandFacts, Diagnosis
 from commands.rules.dispatching import Readiness
 from commands.rules.states import State
 from organizations.actors import Actor
-from organizations.models import Organization
+from organizations.ids import first_id_at
+from organizations.models import ApiKey, Organization, User
+from organizations.patience import at_most
 from webhooks import endpoints
 from webhooks.models import Attempt, Endpoint
+
+# A command's id says when it was issued by the clock of the machine that issued it, ``issued_at`` by the
+# database's. Ids this much outside of a time are still looked at.
+CLOCKS_DIFFER: Final = timedelta(hours=1)
+# A search that walks longer than this is not going to please whoever waits for it.
+SEARCH_S: Final = 2.0
 
 
 def of_organization(organization: Organization) -> QuerySet[Command]:
@@ -36,31 +46,100 @@ def find(actor: Actor, command_id: UUID) -> Command:
 
 @dataclass(frozen=True)
 class Filters:
-    """What narrows a list of commands; None does not."""
+    """What narrows a list of commands; None does not.
+
+    ``since`` is inclusive and ``until`` exclusive, by the time of issue. ``search`` is the start of a
+    client token, or an id. ``issued_by_id`` is a user, ``api_key_id`` the key that was used.
+    """
 
     experiment_id: UUID | None = None
     dataset_id: UUID | None = None
+    endpoint_id: UUID | None = None
+    issued_by_id: UUID | None = None
+    api_key_id: UUID | None = None
     state: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    token_prefix: str | None = None
     search: str | None = None
 
 
-def filtered(commands: QuerySet[Command], filters: Filters) -> QuerySet[Command]:
-    """``since`` is inclusive and ``until`` exclusive, by the time of issue. ``search`` is the start of
-    a client token, or an id.
+@dataclass(frozen=True)
+class Span:
+    """Ids between two others, which are not part of it; None is no bound."""
+
+    after: UUID | str | None = None
+    before: UUID | str | None = None
+
+
+def matching(
+    organization: Organization, filters: Filters, span: Span = Span()
+) -> QuerySet[Command]:
+    """The organization's commands that pass the filters, newest first.
+
+    Each filter has an index that is ordered by the command's id, so that a page is read from its start.
+    Filters that leave next to nothing together may still walk far: see ``searching``.
     """
-    conditions = {
-        "dataset__experiment_id": filters.experiment_id,
+    ids = _ids(filters)
+    # In one call: each further one would look for a timeline's line of its own.
+    conditions = {**_conditions(filters), **_bounds(ids, filters, span)}
+    commands = of_organization(organization).filter(**conditions)
+    if filters.search:
+        commands = commands.filter(_search(filters.search))
+    return commands.order_by(f"-{ids}")
+
+
+@contextmanager
+def searching(filters: Filters) -> Iterator[None]:
+    """Read commands through filters inside. Raises TookTooLong; a shorter time makes it quick."""
+    with at_most(SEARCH_S) if filters != Filters() else nullcontext():
+        yield
+
+
+def _ids(filters: Filters) -> str:
+    """Where the command's id stands in the index that serves these filters."""
+    if filters.issued_by_id or filters.api_key_id:
+        return "timeline__command_id"
+    return "delivery__command_id" if filters.endpoint_id else "pk"
+
+
+def _bounds(ids: str, filters: Filters, span: Span) -> dict[str, Any]:
+    """Where to begin and end, told of both ids: the planner takes them for equal, their bounds not."""
+    since, until = filters.since, filters.until
+    bounds = {
+        "gt": span.after,
+        "lt": span.before,
+        "gte": first_id_at(since, -CLOCKS_DIFFER) if since else None,
+        "lte": first_id_at(until, CLOCKS_DIFFER) if until else None,
+    }
+    return {
+        f"{name}__{bound}": value
+        for name in {ids, "pk"}
+        for bound, value in bounds.items()
+        if value is not None
+    }
+
+
+def _conditions(filters: Filters) -> dict[str, Any]:
+    conditions: dict[str, Any] = {
         "dataset_id": filters.dataset_id,
+        "delivery__endpoint_id": filters.endpoint_id,
+        # What the index is limited to.
+        "delivery__command_id__isnull": False if filters.endpoint_id else None,
+        "timeline__user_id": filters.issued_by_id,
+        "timeline__api_key_id": filters.api_key_id,
         "state": filters.state,
         "issued_at__gte": filters.since,
         "issued_at__lt": filters.until,
+        "client_token__startswith": filters.token_prefix,
     }
-    commands = commands.filter(**{k: v for k, v in conditions.items() if v is not None})
-    if filters.search:
-        commands = commands.filter(_search(filters.search))
-    return commands
+    if filters.issued_by_id or filters.api_key_id:
+        conditions["timeline__kind"] = CommandEvent.Kind.ISSUED
+    if filters.experiment_id:
+        # By value, so that the planner knows how many commands they have.
+        found = Dataset.objects.filter(experiment_id=filters.experiment_id)
+        conditions["dataset_id__in"] = list(found.values_list("pk", flat=True))
+    return {name: value for name, value in conditions.items() if value is not None}
 
 
 def _search(text: str) -> Q:
@@ -70,6 +149,33 @@ def _search(text: str) -> Q:
         return by_token | Q(pk=UUID(text))
     except ValueError:
         return by_token
+
+
+def issuer_id(email: str) -> UUID | None:
+    """Whose address this is."""
+    return User.objects.filter(email=email).values_list("pk", flat=True).first()
+
+
+def api_key_id(organization: Organization, start: str) -> UUID | None:
+    """Which of the organization's keys begins with ``cck_`` and these eight characters."""
+    keys = ApiKey.objects.filter(organization=organization, prefix=start.removeprefix("cck_"))
+    return keys.values_list("pk", flat=True).first()
+
+
+def without_parameters(commands: QuerySet[Command]) -> QuerySet[Command]:
+    """Leave the parameters, which may be large, to ``read_parameters``; say how large in
+    ``parameters_size``, which the database knows without reading them.
+    """
+    size = Func(F("parameters"), function="octet_length", output_field=IntegerField())
+    return commands.defer("parameters").annotate(parameters_size=size)
+
+
+def read_parameters(commands: Sequence[Command]) -> None:
+    """Read what ``without_parameters`` left."""
+    texts = Command.objects.filter(pk__in=[command.pk for command in commands])
+    found = dict(texts.values_list("pk", "parameters"))
+    for command in commands:
+        command.parameters = found[command.pk]
 
 
 def attempts_of(command: Command) -> list[Attempt]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
+from operator import attrgetter
+from typing import Any
 
 from django.db.models import Prefetch
 from drf_spectacular.utils import OpenApiParameter
@@ -21,24 +24,29 @@ from commands.api.serializers import (
     RetractInput,
 )
 from commands.errors import Refused
-from commands.models import CommandEvent, Dataset
-from commands.queries import Filters
+from commands.models import Command, CommandEvent, Dataset
+from commands.queries import Filters, Span
 from commands.rules.reports import Outcome, Reception
 from organizations.api import paging
+from organizations.api.fields import NO_ID
 from organizations.api.openapi import operation
 from organizations.api.paging import page_of
 from organizations.api.problems import Problem
 from organizations.api.views import ApiView, id_of
+from organizations.patience import TookTooLong
 
 REPLAYED = "Idempotency-Replayed"
+TOO_BROAD = "The search was given up: narrow its time by since and until."
 
 
 class CommandApiView(ApiView):
-    """Answers a refusal of the lifecycle with 409 and its code."""
+    """Answers a refusal of the lifecycle with 409 and its code, an endless search with 400."""
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, Refused):
             exc = Problem(HTTPStatus.CONFLICT, exc.code, str(exc))
+        if isinstance(exc, TookTooLong):
+            exc = Problem(HTTPStatus.BAD_REQUEST, "search_too_broad", TOO_BROAD)
         return super().handle_exception(exc)
 
 
@@ -135,11 +143,24 @@ class CommandListView(CommandApiView):
     )
     def get(self, request: Request) -> Response:
         asked = self.query(CommandQuery)
-        narrowed = {k: v for k, v in asked.items() if k not in ("cursor", "limit")}
-        commands = queries.of_organization(self.actor.organization)
-        rows = paging.newest_first(queries.filtered(commands, Filters(**narrowed)))
-        page = paging.read("commands", self.actor, asked, rows)
+        filters = self._filters(asked)
+
+        def fetch(before: str | None, count: int) -> Sequence[Command]:
+            found = queries.matching(self.actor.organization, filters, Span(before=before))
+            return list(queries.without_parameters(found)[:count])
+
+        with queries.searching(filters):
+            page = paging.read("commands", self.actor, asked, fetch, attrgetter("parameters_size"))
+        queries.read_parameters(page.rows)
         return page.response(CommandSerializer)
+
+    def _filters(self, asked: dict[str, Any]) -> Filters:
+        wanted = {k: v for k, v in asked.items() if k not in ("cursor", "limit")}
+        if email := wanted.pop("issued_by", None):
+            wanted["issued_by_id"] = queries.issuer_id(email) or NO_ID
+        if start := wanted.pop("api_key", None):
+            wanted["api_key_id"] = queries.api_key_id(self.actor.organization, start) or NO_ID
+        return Filters(**wanted)
 
 
 class CommandView(CommandApiView):

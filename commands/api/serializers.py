@@ -92,11 +92,38 @@ class NewDatasetInput(Input):
     )
 
 
+class KeyStart(serializers.RegexField):
+    """What tells an API key from others; never the key itself, which no address may hold."""
+
+    default_error_messages = {
+        "invalid": "Must be the start of a key: cck_ and eight characters, without the secret after it."
+    }
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(r"cck_[0-9a-f]{8}\Z", **options)
+
+
 class CommandQuery(PageQuery):
     """Which commands. ``since`` is inclusive and ``until`` exclusive, by the time of issue."""
 
     experimentId = IdFilter(source="experiment_id", required=False)
     datasetId = IdFilter(source="dataset_id", required=False)
+    endpointId = IdFilter(
+        source="endpoint_id", required=False, help_text="Where they were dispatched to."
+    )
+    issuedBy = Text(
+        source="issued_by",
+        required=False,
+        help_text="The email address of who issued them, in person or with a key.",
+    )
+    apiKey = KeyStart(
+        source="api_key",
+        required=False,
+        help_text="The start of the API key that they were issued with, such as `cck_0a1b2c3d`.",
+    )
+    clientTokenPrefix = Text(
+        source="token_prefix", required=False, help_text="How their client tokens begin."
+    )
     state = Choice(choices=STATES, required=False)
     since = Instant(required=False)
     until = Instant(required=False)

@@ -7,6 +7,7 @@ refused instead of being read as something it is not.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -24,6 +25,8 @@ from organizations.api.inputs import Input
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+# A full page of the largest rows would be 200 MiB in memory. One row weighs a tenth of it at most.
+PAGE_BYTES = 8 * 1_048_576
 
 Row = TypeVar("Row", bound=Model)
 # Reads the newest rows before an id (None: the newest of all), so many at most.
@@ -34,7 +37,12 @@ class PageQuery(Input):
     """Which page. A list's own filters are fields of a subclass."""
 
     cursor = Text(required=False, help_text="The `nextCursor` of the page before.")
-    limit = Count(default=DEFAULT_LIMIT, min_value=1, max_value=MAX_LIMIT)
+    limit = Count(
+        default=DEFAULT_LIMIT,
+        min_value=1,
+        max_value=MAX_LIMIT,
+        help_text="Rows at most. A page of large rows ends earlier.",
+    )
 
 
 @dataclass(frozen=True)
@@ -52,14 +60,30 @@ class Page(Generic[Row]):
         return Response({"items": shown.data, "nextCursor": self.next_cursor})
 
 
-def read(name: str, actor: Actor, asked: dict[str, Any], fetch: Fetch[Row]) -> Page[Row]:
-    """The page that a validated PageQuery asks for. Raises ValidationError for a foreign cursor."""
+def read(
+    name: str,
+    actor: Actor,
+    asked: dict[str, Any],
+    fetch: Fetch[Row],
+    size: Callable[[Row], int] = lambda row: 0,
+) -> Page[Row]:
+    """The page that a validated PageQuery asks for. Raises ValidationError for a foreign cursor.
+
+    ``size`` is how many bytes a row weighs in the answer: a page ends before PAGE_BYTES are exceeded,
+    though never before its first row.
+    """
     signer = signing.Signer(sep=".", salt=f"api.cursor.{name}.{actor.organization.pk}")
     before = _position(signer, asked["cursor"]) if "cursor" in asked else None
     rows = fetch(before, asked["limit"] + 1)
-    shown = rows[: asked["limit"]]
+    shown = _light_enough(rows[: asked["limit"]], size)
     more = len(rows) > len(shown)
     return Page(shown, signer.sign(_sealed(shown[-1].pk)) if more else None)
+
+
+def _light_enough(rows: Sequence[Row], size: Callable[[Row], int]) -> Sequence[Row]:
+    sums = itertools.accumulate(size(row) for row in rows)
+    light = sum(1 for _ in itertools.takewhile(lambda sum_: sum_ <= PAGE_BYTES, sums))
+    return rows[: max(light, 1)]
 
 
 def newest_first(rows: QuerySet[Row]) -> Fetch[Row]:

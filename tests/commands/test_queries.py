@@ -11,15 +11,17 @@ from django.test.utils import CaptureQueriesContext
 
 from commands import datasets, issuing, lifecycle, queries
 from commands.models import Command
-from commands.queries import Filters
+from commands.queries import Filters, Span
+from organizations import keys
+from organizations.patience import TookTooLong
+from organizations.rules import roles
 from tests import factories
 from tests.factories import Scene, attempts, fresh, new_scene
 from webhooks import endpoints
 
 
 def found(scene: Scene, **filters: object) -> list[UUID]:
-    commands = queries.of_organization(scene.organization)
-    return [c.pk for c in queries.filtered(commands, Filters(**filters))]  # type: ignore[arg-type]
+    return [c.pk for c in queries.matching(scene.organization, Filters(**filters))]  # type: ignore[arg-type]
 
 
 def test_a_list_has_the_newest_first_and_nobody_elses(scene: Scene) -> None:
@@ -54,6 +56,68 @@ def test_a_list_is_narrowed_by_dataset_and_experiment(scene: Scene) -> None:
     assert found(scene, dataset_id=dataset.pk) == [command.pk]
     assert found(scene, experiment_id=experiment.pk) == [command.pk]
     assert found(scene, experiment_id=scene.experiment.pk, dataset_id=dataset.pk) == []
+
+
+def test_a_list_is_narrowed_by_who_issued_in_person_or_with_a_key(scene: Scene) -> None:
+    owner = scene.provisioned.members[roles.OWNER]
+    with_a_key = keys.authenticate(owner.api_key, None)
+    by_key = issuing.issue(with_a_key, scene.dataset, "by key", "hold", {}).command
+    in_person = issuing.issue(scene.owner, scene.dataset, "in person", "hold", {}).command
+    lifecycle.dispatch(scene.owner, scene.issued().pk)
+    reissued = issuing.reissue(with_a_key, scene.failed().pk, "again").command
+    assert with_a_key.api_key
+
+    of_the_owner = [reissued.pk, in_person.pk, by_key.pk]
+    assert found(scene, issued_by_id=scene.owner.user.pk) == of_the_owner
+    assert found(scene, api_key_id=with_a_key.api_key.pk) == [reissued.pk, by_key.pk]
+    assert found(scene, api_key_id=with_a_key.api_key.pk, search="by") == [by_key.pk]
+    assert found(scene, issued_by_id=scene.viewer.user.pk) == []
+
+
+def test_a_list_is_narrowed_by_the_endpoint_that_commands_went_to(scene: Scene) -> None:
+    there = scene.dispatched()
+    scene.issued()
+    other = scene.another_endpoint()
+
+    assert found(scene, endpoint_id=scene.endpoint.pk) == [there.pk]
+    assert found(scene, endpoint_id=scene.endpoint.pk, issued_by_id=scene.operator.user.pk) == [
+        there.pk
+    ]
+    assert found(scene, endpoint_id=other.pk) == []
+
+
+@pytest.mark.parametrize("by", ["nothing", "issuer", "endpoint", "time"])
+def test_a_span_bounds_every_order(scene: Scene, by: str) -> None:
+    first, second, third = (scene.dispatched() for _ in range(3))
+    filters = {
+        "nothing": Filters(),
+        "issuer": Filters(issued_by_id=scene.operator.user.pk),
+        "endpoint": Filters(endpoint_id=scene.endpoint.pk),
+        "time": Filters(since=first.issued_at, until=third.issued_at + timedelta(seconds=1)),
+    }[by]
+
+    def between(span: Span) -> list[UUID]:
+        return [c.pk for c in queries.matching(scene.organization, filters, span)]
+
+    assert between(Span()) == [third.pk, second.pk, first.pk]
+    assert between(Span(before=third.pk)) == [second.pk, first.pk]
+    assert between(Span(after=first.pk)) == [third.pk, second.pk]
+    assert between(Span(after=first.pk, before=third.pk)) == [second.pk]
+
+
+def test_a_search_that_walks_too_long_is_given_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "SEARCH_S", 0.02)
+    with (
+        pytest.raises(TookTooLong),
+        queries.searching(Filters(state="acked")),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT pg_sleep(5)")
+    # Nothing narrows: the whole list is read from its start, and nothing hurries it.
+    with queries.searching(Filters()), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(0.05)")
 
 
 def test_since_is_inclusive_and_until_exclusive(scene: Scene) -> None:

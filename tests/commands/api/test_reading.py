@@ -8,13 +8,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from commands import datasets, issuing
+from commands import datasets, issuing, queries
 from commands.rules.states import State
+from organizations import keys
+from organizations.api import paging
 from organizations.clock import rfc3339
+from organizations.patience import TookTooLong
 from organizations.rules import roles
 from tests.commands.api.test_issue import FIELDS
-from tests.factories import Scene, fail_with
+from tests.factories import Scene, fail_with, new_scene
 from tests.organizations.api.client import Api, content, problem
+from tests.organizations.api.test_paging import walk
 
 
 @pytest.fixture
@@ -54,6 +58,77 @@ def test_a_list_is_narrowed_by_experiment_and_dataset(scene: Scene, api: Api) ->
     assert ids(api, experimentId=str(scene.experiment.pk)) == [str(here.pk)]
     assert ids(api, experimentId=str(experiment.pk), datasetId=str(scene.dataset.pk)) == []
     assert ids(api, datasetId="no-such-dataset") == []
+
+
+def test_a_list_is_narrowed_by_who_issued_and_by_the_key(scene: Scene, api: Api) -> None:
+    scene.issued()
+    key, text = keys.create_key(scene.organization, scene.owner.user, "fleet")
+    by_key = issuing.issue(keys.authenticate(text, None), scene.dataset, "k", "n", {}).command
+    in_person = issuing.issue(scene.owner, scene.dataset, "p", "n", {}).command
+    start = f"cck_{key.prefix}"
+
+    assert ids(api, issuedBy=scene.owner.user.email) == [str(in_person.pk), str(by_key.pk)]
+    assert ids(api, apiKey=start) == [str(by_key.pk)]
+    assert ids(api, apiKey=start, issuedBy=scene.operator.user.email) == []
+    assert ids(api, issuedBy="nobody@example.com") == []
+    assert ids(api, apiKey="cck_00000000") == []
+
+
+def test_a_key_of_another_organization_finds_nothing(scene: Scene, api: Api) -> None:
+    theirs = new_scene("Another")
+    key = theirs.organization.api_keys.first()
+    assert key
+    scene.issued()
+
+    assert ids(api, apiKey=f"cck_{key.prefix}") == []
+    assert ids(api, issuedBy=theirs.operator.user.email) == []
+
+
+def test_a_whole_key_in_an_address_is_refused_and_not_repeated(scene: Scene, api: Api) -> None:
+    whole = scene.provisioned.members[roles.OWNER].api_key
+    told = problem(api.get("commands/list", apiKey=whole), 400, "validation_error")
+
+    assert list(told["errors"]) == ["apiKey"]
+    assert whole not in str(told)
+
+
+def test_a_list_is_narrowed_by_the_endpoint_and_the_start_of_a_token(
+    scene: Scene, api: Api
+) -> None:
+    there, logged = scene.dispatched(token="dock-7%"), scene.issued(token="undock-7")
+
+    assert ids(api, endpointId=str(scene.endpoint.pk)) == [str(there.pk)]
+    assert ids(api, endpointId="no-such-endpoint") == []
+    assert ids(api, clientTokenPrefix="dock-7%") == [str(there.pk)]
+    assert ids(api, clientTokenPrefix="un") == [str(logged.pk)]
+    assert ids(api, clientTokenPrefix="%") == []
+    assert ids(api, clientTokenPrefix=str(there.pk)) == []
+
+
+def test_a_page_ends_before_it_gets_too_large_and_the_next_goes_on(
+    scene: Scene, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = [scene.issued(filling="x" * 400) for _ in range(5)]
+    huge = scene.issued(filling="x" * 3000)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 1000)
+
+    pages = [[row["id"] for row in page] for page in walk(api, "commands/list")]
+
+    # A row that is too large by itself is a page of its own.
+    assert [len(page) for page in pages] == [1, 2, 2, 1]
+    assert [row for page in pages for row in page] == [str(c.pk) for c in (huge, *reversed(large))]
+
+
+def test_a_search_that_walks_too_long_says_what_to_do(
+    scene: Scene, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(filters: object) -> None:
+        raise TookTooLong
+
+    monkeypatch.setattr(queries, "searching", never)
+    told = problem(api.get("commands/list", state="acked"), 400, "search_too_broad")
+
+    assert "narrow its time by since and until" in told["detail"]
 
 
 def test_since_is_inclusive_and_until_exclusive(scene: Scene, api: Api) -> None:
