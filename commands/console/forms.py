@@ -1,4 +1,4 @@
-"""What people fill in to find, issue, dispatch and withdraw commands."""
+"""What people fill in to issue, dispatch and withdraw commands."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from django import forms
 
 from commands.models import Dataset, Experiment
-from commands.queries import Filters
 from commands.rules.states import (
     ACK_TIMEOUT_DEFAULT_S,
     ACK_TIMEOUT_MAX_S,
     ACK_TIMEOUT_MIN_S,
-    State,
 )
 from organizations import exact_json
 from organizations.console.fields import ConsoleForm, OnceForm
@@ -33,43 +31,6 @@ def client_token_field() -> forms.CharField:
         help_text="Your own name for this command. The same token twice is the same command.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-
-
-class FilterForm(ConsoleForm):
-    """The filters of the list, as they stand in its address."""
-
-    state = forms.ChoiceField(required=False, choices=[(state, state) for state in State])
-    q = forms.CharField(required=False, max_length=200)
-    experiment = forms.UUIDField(required=False)
-    dataset = forms.UUIDField(required=False)
-    since = forms.DateTimeField(
-        required=False, input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
-    )
-    until = forms.DateTimeField(
-        required=False, input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
-    )
-    # Where a page begins, and the newest command when the page was opened.
-    before = forms.UUIDField(required=False)
-    seen = forms.UUIDField(required=False)
-
-    NARROWING = ("state", "q", "experiment", "dataset", "since", "until")
-
-    @property
-    def filters(self) -> Filters:
-        """The filters that were understood; the others narrow nothing and show their error."""
-        understood = self.cleaned_data
-        return Filters(
-            experiment_id=understood.get("experiment"),
-            dataset_id=understood.get("dataset"),
-            state=understood.get("state") or None,
-            since=understood.get("since"),
-            until=understood.get("until"),
-            search=understood.get("q") or None,
-        )
-
-    @property
-    def narrows(self) -> bool:
-        return any(self.cleaned_data.get(name) for name in self.NARROWING)
 
 
 class DatasetField(forms.ModelChoiceField):  # type: ignore[type-arg]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from commands import queries
 from commands.console.states import FAILURES, REFUSALS, Look, look_of
-from commands.queries import Filters
+from commands.queries import Filters, Span
 from commands.rules.states import State
 from organizations.console.responses import revision_of
 from organizations.models import Organization
@@ -80,21 +80,20 @@ class Page:
 
 
 def page_of(organization: Organization, filters: Filters, before: UUID | None) -> Page:
-    """The newest commands that match, or those older than ``before``."""
-    commands = queries.filtered(queries.of_organization(organization), filters)
-    if before:
-        commands = commands.filter(pk__lt=before)
-    found = list(commands.values(*FIELDS)[: PAGE_SIZE + 1])
+    """The newest commands that match, or those older than ``before``. Raises TookTooLong."""
+    commands = queries.matching(organization, filters, Span(before=before))
+    with queries.searching(filters):
+        found = list(commands.values(*FIELDS)[: PAGE_SIZE + 1])
     rows = [row_of(facts) for facts in found[:PAGE_SIZE]]
     older = rows[-1].facts["pk"] if len(found) > PAGE_SIZE else None
     return Page(rows, older, revision_of([row.facts for row in rows], older))
 
 
 def newer_than(organization: Organization, filters: Filters, newest: UUID) -> int:
-    """How many commands that match came since, at most ``NEW_AT_MOST`` and one."""
-    commands = queries.filtered(queries.of_organization(organization), filters)
-    ids = commands.filter(pk__gt=newest).values_list("pk", flat=True)
-    return len(ids[: NEW_AT_MOST + 1])
+    """How many commands that match came since, at most ``NEW_AT_MOST`` and one. Raises TookTooLong."""
+    ids = queries.matching(organization, filters, Span(after=newest)).values_list("pk", flat=True)
+    with queries.searching(filters):
+        return len(ids[: NEW_AT_MOST + 1])
 
 
 def row_of(facts: dict[str, Any]) -> Row:

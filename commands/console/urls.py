@@ -9,6 +9,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="overview"), name="home"),
     path("overview/", overview.overview, name="overview"),
     path("commands/", listing.commands, name="commands"),
+    path("commands/export/", listing.export_commands, name="export_commands"),
     path("commands/new/", issuing.issue, name="issue"),
     path("commands/new/check/", issuing.check_parameters, name="check_parameters"),
     path("commands/<uuid:pk>/", detail.command, name="command"),

@@ -40,7 +40,7 @@ class ConsoleRequest(HttpRequest):
     now: datetime
 
 
-View = Callable[Concatenate[ConsoleRequest, P], HttpResponse]
+View = Callable[Concatenate[ConsoleRequest, P], HttpResponseBase]
 
 
 class GuardedView(Protocol[P]):
@@ -77,7 +77,7 @@ def _answer(
     view: View[P],
     *args: P.args,
     **kwargs: P.kwargs,
-) -> HttpResponse:
+) -> HttpResponseBase:
     if not request.user.is_authenticated:
         return to_login(request)
     request.memberships = _memberships(request.user)

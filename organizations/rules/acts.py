@@ -10,6 +10,7 @@ ACTS: Final = {
     "command.dispatch": "Dispatched the command",
     "command.ack": "Reported on the command",
     "command.retract": "Retracted the command",
+    "commands.export": "Exported commands of",
     "experiment.create": "Created the experiment",
     "experiment.edit": "Edited the experiment",
     "dataset.create": "Created the dataset",

@@ -27,7 +27,23 @@
     return hours ? `${hours}:${two(minutes)}:${two(total % 60)}` : `${minutes}:${two(total % 60)}`;
   }
 
-  const clockWords = (at) => `${new Date(at).toISOString().slice(11, 19)} UTC`;
+  // The zone that the server writes times in; UTC where it is not said.
+  const zone = document.documentElement.dataset.zone;
+
+  const clockFormat = new Intl.DateTimeFormat("en-GB", {
+    timeZone: zone || "UTC",
+    timeStyle: "medium",
+  });
+  const offsetFormat = new Intl.DateTimeFormat("en-GB", {
+    timeZone: zone || "UTC",
+    timeZoneName: "shortOffset",
+  });
+
+  function clockWords(at) {
+    const parts = offsetFormat.formatToParts(at);
+    const offset = parts.find((part) => part.type === "timeZoneName").value;
+    return `${clockFormat.format(at)} ${offset.replace("GMT", "UTC")}`;
+  }
 
   function write(element, text) {
     if (element.textContent !== text) element.textContent = text;
@@ -194,6 +210,7 @@
     if (isLive(elt) && !("behind" in elt.dataset)) headers["X-Revision"] = elt.dataset.revision;
     if (!elt.matches("form[data-tidy]")) return;
     for (const [name, value] of [...formData]) if (!value) formData.delete(name);
+    if (!formData.has("since") && !formData.has("until")) formData.delete("zone");
     // Leaving the search field says again what typing said: "back" must not stop there twice.
     const shown = new URLSearchParams(window.location.search);
     if (new URLSearchParams(formData).toString() === shown.toString()) event.preventDefault();
@@ -280,13 +297,62 @@
     }
   }
 
+  // A filter is dropped by emptying its control, so that the rest of the page stays as it is.
+  function drop(chip, event) {
+    const form = document.querySelector("form[data-tidy]");
+    const controls = form?.querySelectorAll(`[name="${chip.dataset.drop}"]`) ?? [];
+    if (!controls.length || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    for (const control of controls) {
+      if (control.type === "radio") control.checked = !control.value;
+      else control.value = "";
+    }
+    document.querySelector(form.getAttribute("hx-target")).focus();
+    form.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  // --- the time zone: a cookie, so that the server writes each page in it from the start ------------
+
+  const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  function chooseZone(name) {
+    const secure = window.location.protocol === "https:" ? "; Secure" : "";
+    const age = name ? 31_536_000 : 0;
+    document.cookie = `zone=${name}; Path=/; Max-Age=${age}; SameSite=Lax${secure}`;
+  }
+
+  const somethingTyped = () =>
+    [...document.querySelectorAll("main form[method='post'] :is(input, textarea)")].some(
+      (field) => field.type !== "hidden" && field.value !== field.defaultValue,
+    );
+
+  function switchZone() {
+    if (!zone && /^(Etc\/)?(UTC|GMT)$/.test(ownZone)) {
+      say("The time zone of this browser is UTC.", true);
+      return;
+    }
+    chooseZone(zone ? "" : ownZone);
+    if (somethingTyped()) {
+      say(`Times are in ${zone ? "UTC" : ownZone} from the next page on.`, true);
+      return;
+    }
+    sessionStorage.setItem("focus", "zone");
+    window.location.reload();
+  }
+
+  // Somebody travelled.
+  if (zone && zone !== ownZone) chooseZone(ownZone);
+
   document.addEventListener("click", (event) => {
+    const chip = event.target.closest("[data-drop]");
+    if (chip) drop(chip, event);
+    if (event.target.closest("#zone")) switchZone();
     const target = event.target.closest("[data-close], [data-pause], [data-copy], [aria-disabled='true'], #new-rows");
     if (target?.dataset.copy) copy(target);
     else if (target?.matches("[aria-disabled='true']")) event.preventDefault();
     else if (target && "close" in target.dataset && target.closest("dialog")) {
       event.preventDefault();
-      sheet().close();
+      target.closest("dialog").close();
     } else if (target?.dataset.pause) {
       paused = !paused;
       show();
@@ -296,7 +362,7 @@
       window.scrollTo({ top: 0 });
       refresh();
     }
-    if (event.target === sheet()) sheet().close();
+    if (event.target.matches("dialog")) event.target.close();
     for (const menu of document.querySelectorAll("details.menu[open]")) {
       if (!menu.contains(event.target)) menu.open = false;
     }
@@ -321,6 +387,8 @@
   document.addEventListener("DOMContentLoaded", () => {
     show();
     tick();
+    document.getElementById(sessionStorage.getItem("focus"))?.focus();
+    sessionStorage.removeItem("focus");
   });
 
   htmx.onLoad((element) => {

@@ -1,19 +1,26 @@
-"""The list of commands, live."""
+"""The list of commands, live, and as a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC
+from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
-from django.http import HttpResponse, QueryDict
-from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import reswap, retarget
 
-from commands.console import rows
-from commands.console.forms import FilterForm
+from commands.console import export, rows
+from commands.console.filters import WITHIN, FilterForm, address, drops, selects
 from commands.console.states import LOOKS
-from commands.models import Dataset, Experiment
+from organizations import audit
+from organizations.console import zones
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, revision_of, unchanged
+from organizations.patience import TookTooLong
 
 
 @permitted("commands:read")
@@ -22,55 +29,96 @@ def commands(request: ConsoleRequest) -> HttpResponse:
     """One page of commands: whole, its results after a change of filter, or what a poll asks for."""
     form = FilterForm(request.GET)
     form.is_valid()
-    organization, before = request.actor.organization, form.cleaned_data.get("before")
-    page = rows.page_of(organization, form.filters, before)
-    seen = form.cleaned_data.get("seen") or _newest(request, form, page)
-    newer = rows.newer_than(organization, form.filters, seen) if before and seen else 0
-    revision = revision_of(page.revision, newer)
+    try:
+        return _listed(request, form)
+    except TookTooLong:
+        return _too_broad(request, form)
+
+
+@permitted("commands:read")
+@require_POST
+def export_commands(request: ConsoleRequest) -> HttpResponseBase:
+    """Everything that the filters in the address leave, as a file."""
+    form = FilterForm(request.GET)
+    form.is_valid()
+    organization = request.actor.organization
+    pieces = export.lines(organization, form.filters(request.now))
+    try:
+        first = next(pieces)
+    except TookTooLong:
+        return _too_broad(request, form)
+    except export.Busy:
+        context = {"list_url": address(request.GET)}
+        return render(request, "commands/busy.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
+    asked = {name: request.GET[name] for name in form.narrowing}
+    audit.record(request.actor, "commands.export", organization, after={"filters": asked})
+    name = export.filename(request.now.astimezone(UTC))
+    return StreamingHttpResponse(
+        _whole(first, pieces),
+        content_type="text/csv; charset=utf-8; header=present",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _whole(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _listed(request: ConsoleRequest, form: FilterForm) -> HttpResponse:
+    organization, filters = request.actor.organization, form.filters(request.now)
+    before = form.cleaned_data.get("before")
+    page = rows.page_of(organization, filters, before)
+    top = rows.page_of(organization, filters, None) if before and not _seen(form) else page
+    seen = _seen(form) or top.newest
+    newer = rows.newer_than(organization, filters, seen) if before and seen else 0
+    revision = revision_of(page.revision, newer, zones.current_name())
     if answer := unchanged(request, revision):
         return answer
     context = {
         "page": page,
-        "form": form,
         "newer": newer,
-        "poll_url": _address(request.GET, seen=seen if before else None),
-        "older_url": _address(request.GET, before=page.older) if page.older else "",
-        "newest_url": _address(request.GET, before=None) if before else "",
+        "poll_url": address(request.GET, seen=seen if before else None),
+        "older_url": address(request.GET, before=page.older) if page.older else "",
+        "newest_url": address(request.GET, before=None) if before else "",
         "at_the_top": not before,
-        "looks": LOOKS,
     }
     polled = request.htmx.target == "commands-live"
+    if not polled or not page.rows:
+        context |= _filters(request, form)
     fragment = "commands/_rows.html" if polled else "commands/_results.html"
-    if not request.htmx:
-        context |= _choices(request)
     return live(request, "commands/list.html", fragment, context, revision)
 
 
-def _newest(request: ConsoleRequest, form: FilterForm, page: rows.Page) -> Any:
-    if not form.cleaned_data.get("before"):
-        return page.newest
-    return rows.page_of(request.actor.organization, form.filters, None).newest
+def _seen(form: FilterForm) -> UUID | None:
+    seen: UUID | None = form.cleaned_data.get("seen")
+    return seen
 
 
-def _choices(request: ConsoleRequest) -> dict[str, Any]:
-    """What the filters offer."""
-    organization = request.actor.organization
+def _too_broad(request: ConsoleRequest, form: FilterForm) -> HttpResponse:
+    """What is said instead of rows, and not asked for again."""
+    context = {"too_broad": _shorter(request), **_filters(request, form)}
+    answer = live(request, "commands/list.html", "commands/_results.html", context, "")
+    return retarget(reswap(answer, "innerHTML"), "#results")
+
+
+def _shorter(request: ConsoleRequest) -> list[tuple[str, str]]:
+    """The same list within a shorter time: words and addresses."""
+    return [
+        (label, address(request.GET, within=name, since=None, until=None, before=None))
+        for name, (label, _) in WITHIN.items()
+    ]
+
+
+def _filters(request: ConsoleRequest, form: FilterForm) -> dict[str, Any]:
+    """What the filters offer, and which are in force."""
+    offered = selects(request.actor.organization, form)
+    in_force = drops(form, request.GET, offered)
     return {
-        "experiments": Experiment.objects.filter(organization=organization).order_by("name"),
-        "datasets": Dataset.objects.filter(organization=organization)
-        .select_related("experiment")
-        .order_by("experiment__name", "name"),
+        "form": form,
+        "selects": offered,
+        "drops": in_force,
+        "tucked_away": any(drop.tucked_away for drop in in_force),
+        "looks": LOOKS,
+        "export_url": address(request.GET, "export_commands", before=None),
     }
-
-
-def _address(query: QueryDict, **changes: Any) -> str:
-    """This list with these parameters changed, or left out where None."""
-    changed = query.copy()
-    changed.pop("seen", None)
-    for name, value in changes.items():
-        changed.pop(name, None)
-        if value is not None:
-            changed[name] = str(value)
-    for name in [name for name, value in changed.items() if not value]:
-        del changed[name]
-    return f"{reverse('commands')}?{changed.urlencode()}".rstrip("?")

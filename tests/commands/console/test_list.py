@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
-from commands import datasets, lifecycle
+from commands import datasets, issuing, lifecycle
+from commands.console import rows
+from commands.console.filters import FilterForm
 from commands.console.rows import PAGE_SIZE, ahead_of
 from commands.errors import DispatchRefused
 from commands.rules.states import State
+from organizations import keys
+from organizations.patience import TookTooLong
 from organizations.provisioning import provision
-from tests.factories import Scene, fail_with
+from tests.factories import Scene, fail_with, new_scene
 from tests.visitors import Page, Visitor, queries_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
@@ -90,12 +97,123 @@ def test_time_narrows_and_a_time_that_is_none_says_so(scene: Scene) -> None:
     assert "not understood" in wrong.text
 
 
-def test_no_match_offers_to_clear_and_no_command_teaches_the_next_step(scene: Scene) -> None:
+def test_a_time_is_meant_in_the_zone_that_the_address_names(scene: Scene) -> None:
+    command, visitor = scene.issued(), Visitor(scene.viewer)
+    # Kiritimati is 14 hours ahead: an hour from now in UTC was 13 hours ago there.
+    soon = (command.issued_at + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
+    assert command.client_token not in visitor.get("/commands/", since=soon).text
+    there = visitor.get("/commands/", since=soon, zone="Pacific/Kiritimati")
+    assert command.client_token in there.text
+    assert "UTC" in there.text
+    nowhere = visitor.get("/commands/", since=soon, zone="Mars/Olympus_Mons")
+    assert command.client_token not in nowhere.text
+
+
+def test_within_moves_with_the_clock(scene: Scene) -> None:
+    form = FilterForm({"within": "1h"})
+    assert form.is_valid()
+    assert form.filters(TIME).since == TIME - timedelta(hours=1)
+    both = FilterForm({"within": "1h", "since": "2026-01-31T11:30"})
+    assert both.is_valid()
+    assert both.filters(TIME).since == TIME - timedelta(minutes=30)
+
+
+def test_issuer_is_a_person_or_a_key(scene: Scene) -> None:
+    key, text = keys.create_key(scene.organization, scene.owner.user, "fleet gateway")
+    by_key = issuing.issue(keys.authenticate(text, None), scene.dataset, "by-key", "n", {}).command
+    in_person = issuing.issue(scene.owner, scene.dataset, "in-person", "n", {}).command
+    scene.issued(token="operator-s")
+    visitor, mine = Visitor(scene.viewer), [by_key, in_person]
+
+    owner_s = visitor.get("/commands/", issuer=f"person-{scene.owner.user.pk}")
+    assert tokens(owner_s, mine) == ["by-key", "in-person"]
+    assert "operator-s" not in owner_s.text
+    assert f"Issuer: {scene.owner.user.email}" in owner_s.text
+    key_s = visitor.get("/commands/", issuer=f"key-{key.pk}")
+    assert tokens(key_s, mine) == ["by-key"]
+    assert f"Issuer: fleet gateway · cck_{key.prefix}" in key_s.text
+    for wrong in ("nobody", f"robot-{key.pk}", "key-1"):
+        assert "not understood: issuer" in visitor.get("/commands/", issuer=wrong).text
+
+
+def test_endpoint_is_where_commands_went(scene: Scene) -> None:
+    there, logged, visitor = scene.dispatched(), scene.issued(), Visitor(scene.viewer)
+    other = scene.another_endpoint(name="The other one")
+    shown = visitor.get("/commands/", endpoint=str(scene.endpoint.pk))
+    assert tokens(shown, [there, logged]) == [there.client_token]
+    assert visitor.get("/commands/", endpoint=str(other.pk)).has("no-match")
+
+
+def test_a_filter_in_force_is_named_and_dropped_alone(scene: Scene) -> None:
+    scene.dispatched()
+    query = {"endpoint": str(scene.endpoint.pk), "state": "queued", "since": "2026-01-01T00:00"}
+    shown = Visitor(scene.viewer).get("/commands/", **query)
+    assert f"Endpoint: {scene.endpoint.name}" in shown.text
+    assert "Since 2026-01-01 00:00:00 UTC" in shown.text
+    assert drop_of(shown, "endpoint") == "/commands/?since=2026-01-01T00%3A00&state=queued"
+    # What the controls show already is not said twice.
+    assert not drop_of(shown, "state")
+
+
+def drop_of(page: Page, name: str) -> str:
+    """Where the list is without this filter; empty when it is not offered."""
+    link = re.search(rf'href="([^"]*)" data-drop="{name}"', page.html)
+    if not link:
+        return ""
+    path, _, query = html.unescape(link[1]).partition("?")
+    return f"{path}?{urlencode(sorted(parse_qsl(query)))}"
+
+
+def test_what_is_not_offered_any_more_stays_chosen_and_has_no_name(scene: Scene) -> None:
+    scene.issued()
+    stranger = new_scene("Elsewhere")
+    shown = Visitor(scene.viewer).get(
+        "/commands/",
+        issuer=f"person-{stranger.owner.user.pk}",
+        endpoint=str(stranger.endpoint.pk),
+        dataset=str(stranger.dataset.pk),
+    )
+    assert "Issuer: unknown" in shown.text
+    assert f'<option value="{stranger.endpoint.pk}"' in shown.html
+    assert stranger.owner.user.email not in shown.html
+    assert stranger.endpoint.name not in shown.text
+
+
+def test_no_match_names_the_filters_and_no_command_teaches_the_next_step(scene: Scene) -> None:
     visitor = Visitor(scene.operator)
     assert visitor.get("/commands/").has("issue-first")
-    unmatched = visitor.get("/commands/", q="nothing-like-it")
+    unmatched = visitor.get("/commands/", q="nothing-like-it", state="failed")
     assert unmatched.has("clear-filters")
     assert not unmatched.has("issue-first")
+    assert "Token or id: nothing-like-it" in unmatched.text
+    assert drop_of(unmatched, "q") == "/commands/?state=failed"
+    polled = visitor.poll("/commands/", "commands-live", q="nothing-like-it")
+    assert drop_of(polled, "q") == "/commands/?"
+
+
+def test_beyond_the_oldest_nothing_is_older(scene: Scene) -> None:
+    first = scene.issued()
+    shown = Visitor(scene.operator).get("/commands/", before=str(first.pk))
+    assert shown.has("nothing-older")
+    assert not shown.has("issue-first")
+
+
+@pytest.mark.parametrize("target", ["results", "commands-live"])
+def test_a_search_that_walks_too_long_is_not_asked_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    def never(*_: object) -> None:
+        raise TookTooLong
+
+    monkeypatch.setattr(rows, "page_of", never)
+    shown = Visitor(scene.viewer).poll(
+        "/commands/", target, state="acked", since="2026-01-01T00:00"
+    )
+    assert shown.status == 200
+    assert "This would take too long to find" in shown.text
+    assert 'href="/commands/?state=acked&amp;within=1h"' in shown.html
+    assert "every 2s" not in shown.html
+    assert shown.response.headers["HX-Retarget"] == "#results"
 
 
 def test_pages_hold_still_while_commands_arrive(scene: Scene) -> None:
