@@ -228,6 +228,7 @@ def _attempt_facts(attempt: Attempt) -> AttemptFacts:
         number=attempt.number,
         verdict=attempt.verdict,
         status_code=attempt.status_code,
+        phase=attempt.phase,
         error_kind=attempt.error_kind,
         error=attempt.error,
         location=attempt.location,

@@ -185,13 +185,15 @@ def answer(
 ) -> Outcome:
     """The outcome of an attempt that the receiver answered, judged by the delivery's policy."""
     verdict = verdict_on_status(attempt.policy, status)
-    return outcome(attempt, verdict, finished_at, status_code=status, **facts)
+    return outcome(attempt, verdict, finished_at, status_code=status, phase="body", **facts)
 
 
 def no_answer(attempt: Claimed, error_kind: str, *, finished_at: datetime | None = None) -> Outcome:
     """The outcome of an attempt without a status line."""
     verdict = verdict_on_error(attempt.policy, error_kind)
-    return outcome(attempt, verdict, finished_at, error_kind=error_kind, error=f"{error_kind}.")
+    phase = "name" if error_kind in ("dns", "blocked_address") else "headers"
+    said = {"phase": phase, "error_kind": error_kind, "error": f"{error_kind}."}
+    return outcome(attempt, verdict, finished_at, **said)
 
 
 def lost(attempt: Claimed) -> Outcome:

@@ -17,6 +17,7 @@ class AttemptFacts:
     number: int
     verdict: str
     status_code: int | None = None
+    phase: str = ""
     error_kind: str = ""
     error: str = ""
     location: str = ""
@@ -68,6 +69,8 @@ UNREACHABLE_WORDS: Final = {
     "protocol": "what answers is not HTTP",
     "blocked_address": "its address is not one that webhooks may go to",
 }
+# Phases that end before anything is sent. An attempt of which the phase is unknown may have arrived.
+BEFORE_SENDING: Final = ("name", "connect", "tls")
 # A family of failures and the diagnosis when all attempts are of it.
 FAMILIES: Final = {
     "errors": "receiver_errors",
@@ -215,6 +218,13 @@ def _always(family: str, attempts: Sequence[AttemptFacts]) -> Diagnosis:
             f"We reached the receiver and it answered {tried} with an error ({codes}).",
             "The fault is on the receiver's side. Have it mended, then reissue.",
         )
+    arrived = any(attempt.phase not in BEFORE_SENDING for attempt in attempts)
+    if family == "slow" and not arrived:
+        return Diagnosis(
+            "receiver_too_slow",
+            f"No connection to the receiver within 10 s, in {tried}. Nothing was sent.",
+            "Check that the receiver runs and that no firewall drops what we send, then reissue.",
+        )
     if family == "slow":
         return Diagnosis(
             "receiver_too_slow",
@@ -222,10 +232,17 @@ def _always(family: str, attempts: Sequence[AttemptFacts]) -> Diagnosis:
             " it was sent.",
             "Have the receiver answer at once and work afterwards, then reissue.",
         )
-    ways = sorted({UNREACHABLE_WORDS[a.error_kind] for a in attempts if a.error_kind})
+    ways = "; ".join(sorted({UNREACHABLE_WORDS[a.error_kind] for a in attempts if a.error_kind}))
+    if arrived and any(attempt.error_kind == "connection_reset" for attempt in attempts):
+        return Diagnosis(
+            "unreachable",
+            f"We had no answer from the receiver in {tried}: {ways}. It may have processed what it"
+            " was sent.",
+            "Look for it in the receiver's log before you reissue: it may have been carried out.",
+        )
     return Diagnosis(
         "unreachable",
-        f"We could not reach the receiver in {tried}: {'; '.join(ways)}.",
+        f"We could not reach the receiver in {tried}: {ways}.",
         "Check the endpoint's URL and certificate, then reissue.",
     )
 

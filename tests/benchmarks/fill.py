@@ -74,10 +74,10 @@ SELECT r.command, line.kind, now(), line.before, line.after, '', '', '', r.issue
 
 ATTEMPTS = """
 INSERT INTO webhooks_attempt (delivery_id, endpoint_id, number, worker, due_at, claimed_at, started_at,
-                              finished_at, duration_ms, verdict, status_code, error_kind, error,
+                              finished_at, duration_ms, verdict, status_code, phase, error_kind, error,
                               response_excerpt, excerpt_truncated, retry_after, location)
 SELECT delivery, endpoint, 1, 'a worker of the past', now(), now(), now(), now(), 5,
-       %(verdict)s, %(status)s, '', '', '{}'::bytea, false, '', ''
+       %(verdict)s, %(status)s, 'body', '', '', '{}'::bytea, false, '', ''
   FROM bench_row WHERE batch = %(batch)s ORDER BY n
 """
 

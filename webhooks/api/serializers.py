@@ -25,7 +25,7 @@ from webhooks.models import Attempt, Endpoint
 from webhooks.policies import POLICIES
 from webhooks.rules.headers import MAX_VALUE_BYTES
 from webhooks.rules.policies import EVENT
-from webhooks.rules.verdicts import ErrorKind, Verdict
+from webhooks.rules.verdicts import ErrorKind, Phase, Verdict
 
 
 class HeadersField(serializers.DictField):
@@ -255,6 +255,7 @@ class AttemptSerializer(serializers.Serializer[Attempt]):
     durationMs = serializers.IntegerField(source="duration_ms", allow_null=True)
     statusCode = serializers.IntegerField(source="status_code", allow_null=True)
     verdict = ChoiceOrNull([verdict.value for verdict in Verdict])
+    phase = ChoiceOrNull([phase.value for phase in Phase])
     errorKind = ChoiceOrNull([kind.value for kind in ErrorKind], source="error_kind")
     error = TextOrNull()
     responseExcerpt = TextOrNull(source="excerpt_text")

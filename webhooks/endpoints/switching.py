@@ -6,10 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
-from organizations import audit
+from organizations import audit, prepared
 from organizations.actors import Actor
 from organizations.clock import rfc3339
 from webhooks import notices, publishing
@@ -38,6 +37,15 @@ UPDATE webhooks_delivery d
        settled_at = statement_timestamp()
   FROM waiting WHERE d.id = waiting.id
 RETURNING d.id, d.command_id, d.state, d.failure_reason, d.settled_at
+"""
+
+# Locked, so that what is dispatched after somebody enables the endpoint is not taken along.
+STRANDED = """
+SELECT e.id FROM webhooks_endpoint e
+ WHERE NOT e.enabled AND EXISTS (
+       SELECT FROM webhooks_delivery d WHERE d.endpoint_id = e.id AND d.next_attempt_at IS NOT NULL
+          AND (NOT d.is_ping OR e.archived_at IS NOT NULL))
+ ORDER BY e.id LIMIT 1 FOR NO KEY UPDATE OF e
 """
 
 
@@ -153,11 +161,5 @@ def fail_stranded() -> list[Settlement]:
     published in the moment in which it was disabled. It is also the net under every other race, so that
     nothing waits for ever where no attempt will start.
     """
-    waiting = Delivery.objects.filter(endpoint=OuterRef("pk"), next_attempt_at__isnull=False)
-    # Locked, so that what is dispatched after somebody enables one of them is not taken along.
-    stranded = Endpoint.objects.select_for_update(no_key=True).filter(
-        Exists(waiting.filter(is_ping=False)) | Q(archived_at__isnull=False) & Exists(waiting),
-        enabled=False,
-    )
-    endpoint = stranded.order_by("pk").first()
-    return fail_waiting(endpoint.pk) if endpoint else []
+    stranded = prepared.execute(STRANDED)
+    return fail_waiting(stranded[0][0]) if stranded else []

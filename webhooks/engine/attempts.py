@@ -72,6 +72,7 @@ def _judged(claimed: Claimed, answer: Answer) -> Outcome:
         finished_at=started_at + timedelta(seconds=duration),
         duration_ms=round(duration * 1000),
         status_code=answer.status_code,
+        phase=answer.phase,
         error_kind=answer.error_kind or "",
         error=_storable(answer.error, 500),
         response_excerpt=answer.excerpt,

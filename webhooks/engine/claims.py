@@ -6,7 +6,8 @@ two callers get the same one.
 Endpoints take turns: whoever has fewer attempts in flight comes first, also across claims, so a backlog
 delays only itself. An endpoint has at most ``max_in_flight`` of them, and it earns that by answering:
 one that has never answered, or gave no answer the last time, gets few at a time. So a receiver that
-hangs holds few threads, however long its backlog.
+hangs holds few threads, however long its backlog. Receivers that do answer, and take their time, could
+hold all of them: the last threads of a worker are for endpoints that have nothing in flight.
 """
 
 from __future__ import annotations
@@ -75,8 +76,13 @@ due AS (
          LIMIT greatest(least(open.room, %(limit)s), 0)
            FOR NO KEY UPDATE SKIP LOCKED) d
 ),
+placed AS (
+    SELECT id, next_attempt_at AS due_at, turn,
+           row_number() OVER (ORDER BY turn, next_attempt_at) AS place FROM due
+),
 taken AS (
-    SELECT id, next_attempt_at AS due_at FROM due ORDER BY turn, next_attempt_at LIMIT %(limit)s
+    SELECT id, due_at FROM placed
+     WHERE place <= CASE WHEN turn = 1 THEN %(limit)s ELSE %(limit)s - %(reserve)s END
 ),
 leased AS (
     UPDATE webhooks_delivery d
@@ -87,10 +93,10 @@ leased AS (
 ),
 attempt AS (
     INSERT INTO webhooks_attempt (delivery_id, endpoint_id, number, worker, due_at, claimed_at,
-                                  verdict, error_kind, error, response_excerpt, excerpt_truncated,
+                                  verdict, phase, error_kind, error, response_excerpt, excerpt_truncated,
                                   retry_after, location)
     SELECT id, endpoint_id, attempts, %(worker)s, due_at, statement_timestamp(),
-           '', '', '', ''::bytea, false, '', '' FROM leased
+           '', '', '', '', ''::bytea, false, '', '' FROM leased
     RETURNING id, delivery_id, claimed_at
 )
 SELECT attempt.id, leased.id, leased.endpoint_id, leased.policy, leased.policy_terms, leased.attempts,
@@ -168,20 +174,24 @@ class Expired:
     noticed_at: datetime
 
 
-def claim(limit: int, worker: str) -> list[Claimed]:
-    """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised."""
+def claim(limit: int, worker: str, reserve: int = 0) -> list[Claimed]:
+    """Take up to ``limit`` due deliveries for ``worker``; see the module for what is promised.
+
+    The last ``reserve`` of them are for endpoints with nothing in flight.
+    """
     with transaction.atomic():
         # A statement of its own: the claim's snapshot must be newer than the wait for the lock.
         prepared.execute(TAKE_TURN, [CLAIM_SILENCE, CLAIM_LOCK])
         claimed_monotonic = time.monotonic()
-        rows = prepared.execute(CLAIM, parameters(limit, worker))
+        rows = prepared.execute(CLAIM, parameters(limit, worker, reserve))
     return [Claimed(claimed_monotonic, *_with_policy(*row)) for row in rows]
 
 
-def parameters(limit: int, worker: str) -> dict[str, int | str]:
+def parameters(limit: int, worker: str, reserve: int = 0) -> dict[str, int | str]:
     """What ``CLAIM`` is run with, under the settings in force."""
     return {
         "limit": limit,
+        "reserve": reserve,
         "worker": worker,
         "lease_s": settings.LEASE_S,
         "max_in_flight": settings.ENDPOINT_MAX_IN_FLIGHT,

@@ -22,6 +22,7 @@ from webhooks.engine.transport import (
     start_tls,
 )
 from webhooks.rules.addresses import AddressPolicy, ParsedTarget
+from webhooks.rules.verdicts import Phase
 
 # A name with many addresses is judged by all of them, but an attempt has time to try a few.
 MAX_ADDRESSES_TRIED = 4
@@ -63,7 +64,7 @@ class Exchange:
         self._wire = wire
         self._target = target
         self._deadline = deadline
-        self._phase = failures.NAME
+        self._phase = Phase.NAME
         self._reuses: ConnectionKey | None = None
         self.address: str | None = None
 
@@ -101,9 +102,9 @@ class Exchange:
         self, connection: Connection, target: str, body: bytes, headers: Mapping[str, str]
     ) -> "WireAnswer":
         connection.begin(self._deadline)
-        self._phase = failures.SEND
+        self._phase = Phase.SEND
         connection.post(target, headers, body)
-        self._phase = failures.HEADERS
+        self._phase = Phase.HEADERS
         response = connection.read_head()
         if not 200 <= response.status <= 599:
             response.close()
@@ -119,12 +120,12 @@ class Exchange:
             if connection := self._wire.idle.take(self._key(address)):
                 self._reuses, self.address = connection.key, address
                 return connection
-        self._phase = failures.CONNECT
+        self._phase = Phase.CONNECT
         sock = self._open_first(addresses)
         key = self._key(self.address or "")
         if self._target.scheme == "http":
             return Connection(key, sock)
-        self._phase = failures.TLS
+        self._phase = Phase.TLS
         return Connection(key, start_tls(sock, self._wire.tls, self._target.host))
 
     def _key(self, address: str) -> ConnectionKey:

@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 
 from webhooks.rules.addresses import ParsedTarget
-
-# Where an attempt stands. Connecting, TLS, sending and headers share the attempt's one deadline.
-NAME, CONNECT, TLS, SEND, HEADERS, BODY = (
-    "name",
-    "connect",
-    "tls",
-    "send",
-    "headers",
-    "body",
-)
+from webhooks.rules.verdicts import Phase
 
 # Shortages of our own: not the receiver's failure, and not to be recorded as one.
 OUR_SHORTAGES = frozenset([errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS])
@@ -27,11 +18,11 @@ OUR_SHORTAGES = frozenset([errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBU
 MAX_WORDS = 500
 
 _TIMED_OUT = {
-    CONNECT: "No connection to {where} within {seconds:g} s. Check that the receiver runs and that "
+    Phase.CONNECT: "No connection to {where} within {seconds:g} s. Check that the receiver runs and that "
     "no firewall drops what the console sends.",
-    TLS: "{where} accepted the connection, but TLS was not established within {seconds:g} s.",
-    SEND: "{where} did not take the whole request within {seconds:g} s.",
-    HEADERS: "{where} took the request, but did not answer completely (status line and headers) "
+    Phase.TLS: "{where} accepted the connection, but TLS was not established within {seconds:g} s.",
+    Phase.SEND: "{where} did not take the whole request within {seconds:g} s.",
+    Phase.HEADERS: "{where} took the request, but did not answer completely (status line and headers) "
     "within {seconds:g} s. Answer first and do the work afterwards.",
 }
 
@@ -50,7 +41,7 @@ class HeadTooLong(HTTPException):
 class AttemptFailed(Exception):
     """An attempt without a status code. `words` say what happened and what to do."""
 
-    def __init__(self, kind: str, phase: str, words: str) -> None:
+    def __init__(self, kind: str, phase: Phase, words: str) -> None:
         super().__init__(words)
         self.kind = kind
         self.phase = phase
@@ -61,7 +52,7 @@ class AttemptFailed(Exception):
 class Place:
     """Where an attempt was when it failed."""
 
-    phase: str
+    phase: Phase
     target: ParsedTarget
     address: str | None
     seconds: float
@@ -85,9 +76,9 @@ def wire_failure(error: OSError | HTTPException, place: Place) -> AttemptFailed:
     """The meaning of an exception of the socket, of TLS or of the answer's parser."""
     if isinstance(error, TimeoutError):
         return place.failed("timeout", _TIMED_OUT[place.phase])
-    if place.phase == CONNECT:
+    if place.phase == Phase.CONNECT:
         return _connect_failure(error, place)
-    if place.phase == TLS:
+    if place.phase == Phase.TLS:
         return _tls_failure(error, place)
     if isinstance(error, ssl.SSLError) and not isinstance(error, _TLS_ENDED):
         return place.failed("tls", "TLS with {where} broke: {why}.", why=_openssl_words(error))

@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 # does not wait where no other can come, because nothing else is on the wire.
 GATHER_S = 0.02
 BATCH = 100
+# One in so many threads is kept for endpoints with nothing in flight, so that slow receivers, however
+# many of their deliveries are due, hold up nobody else's first.
+RESERVED = 4
 # Without being woken the pump looks for itself this often: a pool whose queue is frozen still delivers
 # until its watch has started it anew.
 LOOK_S = 1.0
@@ -71,6 +74,7 @@ class Pump:
     def __init__(self, sender: Sender, threads: int) -> None:
         self._sender = sender
         self._slots = Slots(threads)
+        self._reserve = threads // RESERVED
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._results: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
@@ -114,7 +118,7 @@ class Pump:
     def _claim_what_fits(self) -> None:
         """Claim until nothing is due or no slot is free; a slot that frees up wakes us again."""
         while not self._stopping.is_set() and (room := self._slots.free) > 0:
-            batch = claims.claim(room, self._worker)
+            batch = claims.claim(room, self._worker, self._reserve)
             if not batch:
                 return
             for claimed in batch:

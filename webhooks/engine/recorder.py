@@ -45,14 +45,15 @@ SELECT d.id, d.state, d.command_id, e.enabled
 CLOSE_ATTEMPTS = """
 UPDATE webhooks_attempt a
    SET started_at = r.started_at, finished_at = r.finished_at, duration_ms = r.duration_ms,
-       verdict = r.verdict, status_code = r.status_code, error_kind = r.error_kind,
+       verdict = r.verdict, status_code = r.status_code,
+       phase = r.phase, error_kind = r.error_kind,
        error = r.error, response_excerpt = r.response_excerpt,
        excerpt_truncated = r.excerpt_truncated, retry_after = r.retry_after,
        location = r.location, next_attempt_at = r.next_attempt_at
   FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::int[], %s::text[],
-              %s::smallint[], %s::text[], %s::text[], %s::bytea[], %s::boolean[], %s::text[],
+              %s::smallint[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::boolean[], %s::text[],
               %s::text[], %s::timestamptz[])
-       AS r(id, started_at, finished_at, duration_ms, verdict, status_code, error_kind, error,
+       AS r(id, started_at, finished_at, duration_ms, verdict, status_code, phase, error_kind, error,
             response_excerpt, excerpt_truncated, retry_after, location, next_attempt_at)
  WHERE a.id = r.id AND a.finished_at IS NULL
 RETURNING a.id
@@ -86,6 +87,7 @@ class Outcome:
     started_at: datetime | None = None
     duration_ms: int | None = None
     status_code: int | None = None
+    phase: str = ""
     error_kind: str = ""
     error: str = ""
     response_excerpt: bytes = b""
@@ -162,6 +164,7 @@ def _close_attempts(outcomes: Sequence[Outcome], following: dict[int, Next | Non
             o.duration_ms,
             o.verdict.value,
             o.status_code,
+            str(o.phase),
             o.error_kind,
             o.error,
             o.response_excerpt,

@@ -16,12 +16,12 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
 
-from webhooks.engine import failures
 from webhooks.engine.exchange import Exchange, SenderConfig, Wire
 from webhooks.engine.failures import AttemptFailed
 from webhooks.engine.resolver import Resolver
 from webhooks.engine.transport import IdleConnections, tls_context
 from webhooks.rules.addresses import ParsedTarget, UrlNotAllowed, check_url
+from webhooks.rules.verdicts import Phase
 
 __all__ = ["Answer", "Outgoing", "Sender", "SenderConfig"]
 
@@ -40,7 +40,7 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of an attempt: a status code, or an `error_kind` with the `phase` it arose in.
+    """What came of an attempt: a status code, or an `error_kind`, and the `phase` that it came to.
 
     `started` and `finished` are of time.monotonic(). The attempt is finished when the status line
     and headers are complete, or when it failed; the excerpt comes after and changes nothing.
@@ -50,7 +50,7 @@ class Answer:
     finished: float
     status_code: int | None = None
     error_kind: str | None = None
-    phase: str | None = None  # name, connect, tls, send or headers
+    phase: Phase = Phase.BODY  # which it failed in, or reached
     error: str = ""
     excerpt: bytes = b""
     excerpt_truncated: bool = False  # there was more of the body, or we did not wait for it
@@ -120,7 +120,7 @@ class Sender:
         try:
             target = check_url(outgoing.url, self._config.addresses)
         except UrlNotAllowed as refusal:
-            return _failed(started, None, "blocked_address", failures.NAME, refusal.reason)
+            return _failed(started, None, "blocked_address", Phase.NAME, refusal.reason)
         request = _Request(outgoing, target, self._config.user_agent)
         exchange = Exchange(self._wire, target, started + self._config.deadline_s)
         request.exchange = exchange
@@ -155,7 +155,7 @@ class Sender:
         )
 
 
-def _failed(started: float, address: str | None, kind: str, phase: str, words: str) -> Answer:
+def _failed(started: float, address: str | None, kind: str, phase: Phase, words: str) -> Answer:
     return Answer(
         started=started,
         finished=time.monotonic(),
@@ -166,15 +166,15 @@ def _failed(started: float, address: str | None, kind: str, phase: str, words: s
     )
 
 
-def _kind_of(error: requests.RequestException) -> tuple[str, str]:
+def _kind_of(error: requests.RequestException) -> tuple[str, Phase]:
     """For what an adapter raises that stands in for the wire."""
     if isinstance(error, requests.ConnectTimeout):
-        return "timeout", failures.CONNECT
+        return "timeout", Phase.CONNECT
     if isinstance(error, requests.Timeout):
-        return "timeout", failures.HEADERS
+        return "timeout", Phase.HEADERS
     if isinstance(error, requests.exceptions.SSLError):
-        return "tls", failures.TLS
-    return "connection_reset", failures.HEADERS
+        return "tls", Phase.TLS
+    return "connection_reset", Phase.HEADERS
 
 
 def _read_body(raw: Any, cap: int) -> tuple[bytes, bool, bool]:

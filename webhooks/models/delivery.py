@@ -13,7 +13,7 @@ from webhooks.models.endpoint import Endpoint
 from webhooks.models.event import Event
 from webhooks.policies import of_delivery
 from webhooks.rules.policies import Policy
-from webhooks.rules.verdicts import Verdict
+from webhooks.rules.verdicts import Phase, Verdict
 
 DELIVERY_TRANSITIONS = (
     ("pending", "delivered"),
@@ -169,6 +169,14 @@ class Attempt(models.Model):
         max_length=16, blank=True, choices=[(verdict, verdict) for verdict in Verdict]
     )
     status_code = models.PositiveSmallIntegerField(null=True)
+    phase = models.CharField(
+        max_length=8,
+        blank=True,
+        # Workers of the version before write rows without it while the new one is being installed.
+        db_default="",
+        choices=[(phase.value, phase.value) for phase in Phase],
+        help_text="How far it came; empty where nobody knows.",
+    )
     error_kind = models.CharField(max_length=32, blank=True)
     error = models.CharField(max_length=500, blank=True)
     response_excerpt = models.BinaryField(

@@ -18,6 +18,19 @@ class Verdict(StrEnum):
     LOST = "lost"
 
 
+class Phase(StrEnum):
+    """How far an attempt came. What ends it before `send` reached nobody; from `send` on the receiver may
+    have processed it. `body`: the head of an answer was complete, which is all that counts.
+    """
+
+    NAME = "name"
+    CONNECT = "connect"
+    TLS = "tls"
+    SEND = "send"
+    HEADERS = "headers"
+    BODY = "body"
+
+
 class ErrorKind(StrEnum):
     """Why an attempt has no status line."""
 

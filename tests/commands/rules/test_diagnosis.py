@@ -34,6 +34,9 @@ CODES = {
     "retracted",
 }
 
+# In which an error arises where a test does not say ("timeout connect").
+PHASES = {"dns": "name", "blocked_address": "name", "connection_refused": "connect", "tls": "tls"}
+
 
 def attempts(*ends: int | str, location: str = "") -> list[AttemptFacts]:
     """Attempts in their order: a number is a status, a word an error, "" is on the wire."""
@@ -45,7 +48,9 @@ def attempt(number: int, end: int | str, location: str = "") -> AttemptFacts:
         return AttemptFacts(number, "retry", status_code=end, location=location)
     if end in ("", "lost"):
         return AttemptFacts(number, end)
-    return AttemptFacts(number, "retry", error_kind=end, error=f"The {end} happened.")
+    kind, _, phase = end.partition(" ")
+    phase = phase or PHASES.get(kind, "headers")
+    return AttemptFacts(number, "retry", phase=phase, error_kind=kind, error=f"The {end} happened.")
 
 
 def diagnose(command: CommandFacts, *ends: int | str, location: str = "") -> Diagnosis:
@@ -180,7 +185,7 @@ def test_a_redirect_to_nowhere_is_told_without_a_place() -> None:
         ("dns", "does not resolve"),
         ("tls", "certificate"),
         ("connection_refused", "nothing accepts the connection"),
-        ("connection_reset", "closes the connection"),
+        ("connection_reset connect", "closes the connection"),
         ("protocol", "not HTTP"),
     ],
 )
@@ -200,12 +205,28 @@ def test_unreachable_in_more_than_one_way_names_each() -> None:
     assert "TLS" in found.summary
 
 
+def test_a_request_that_was_sent_before_the_connection_broke_may_have_arrived() -> None:
+    found = failed("connection_refused", *["connection_reset"] * 4)
+
+    assert found.code == "unreachable"
+    assert "may have processed" in found.summary
+    assert "receiver's log before you reissue" in found.next_step
+
+
 def test_a_blocked_address_is_unreachable_and_says_so() -> None:
     found = failed("blocked_address")
 
     assert found.code == "unreachable"
     assert "not one that webhooks may go to" in found.summary
     assert "URL" in found.next_step
+
+
+def test_a_receiver_that_does_not_let_us_connect_was_sent_nothing() -> None:
+    found = failed(*["timeout connect"] * 5)
+
+    assert found.code == "receiver_too_slow"
+    assert "Nothing was sent" in found.summary
+    assert "firewall" in found.next_step
 
 
 def test_receiver_too_slow() -> None:

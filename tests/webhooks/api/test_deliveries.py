@@ -21,6 +21,7 @@ FIELDS = {
     "durationMs",
     "statusCode",
     "verdict",
+    "phase",
     "errorKind",
     "error",
     "responseExcerpt",

@@ -201,6 +201,23 @@ def test_endpoints_of_all_organizations_are_found(scene: Scene) -> None:
     assert set(taken()) == {endpoint.pk for endpoint in targets}
 
 
+@pytest.mark.usefixtures("proven")
+def test_the_last_threads_are_for_endpoints_with_nothing_in_flight(scene: Scene) -> None:
+    quiet = scene.another_endpoint()
+    for endpoint in [scene.endpoint] * 10 + [quiet]:
+        scene.send(endpoint)
+
+    first = [one.endpoint_id for one in claims.claim(6, WORKER, reserve=4)]
+    then = [one.endpoint_id for one in claims.claim(4, WORKER, reserve=4)]
+
+    assert first == [scene.endpoint.pk, quiet.pk]
+    assert then == []
+
+    scene.send(late := scene.another_endpoint())
+
+    assert [one.endpoint_id for one in claims.claim(4, WORKER, reserve=4)] == [late.pk]
+
+
 # --- the clock ----------------------------------------------------------------------------------
 
 

@@ -53,9 +53,10 @@ def test_a_woken_pump_delivers_what_is_due(scene: Scene, pump: Pump) -> None:
         wait_for(lambda: settled(command))
 
     attempt = only_attempt()
-    assert (attempt.verdict, attempt.status_code, attempt.excerpt_text) == (
+    assert (attempt.verdict, attempt.status_code, attempt.phase, attempt.excerpt_text) == (
         "delivered",
         200,
+        "body",
         "thanks",
     )
     assert attempt.started_at is not None
@@ -90,6 +91,7 @@ def test_an_answer_is_judged_by_the_policy(
         pump.wake()
         wait_for(lambda: Attempt.objects.exclude(finished_at=None).exists())
     assert (only_attempt().verdict, only_attempt().error_kind) == (verdict, error_kind)
+    assert only_attempt().phase == ("headers" if error_kind else "body")
     assert len(receiver.requests) == 1
 
 
