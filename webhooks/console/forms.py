@@ -79,6 +79,8 @@ class EditForm(EndpointFields):
         initial["headers"] = header_lines.masked(endpoint.header_names)
         super().__init__(data, initial=initial)
         self.stored = endpoint.header_names
+        if self.stored:
+            self.fields["headers"].help_text = header_lines.HELP_STORED
         for field in self.fields.values():
             field.show_hidden_initial = True
 

@@ -12,6 +12,17 @@ from typing import Any, Final
 from django import forms
 
 MASK: Final = "\N{BULLET}" * 8
+HELP: Final = (
+    "Sent along with each attempt, one a line. Values are stored encrypted and never shown again."
+)
+HELP_STORED: Final = f"{HELP} Leave {MASK} to keep one, take its line away to remove it."
+ATTRIBUTES: Final = {
+    "rows": 3,
+    "class": "code",
+    "autocomplete": "off",
+    "spellcheck": "false",
+    "placeholder": "Name: value",
+}
 
 
 class HeadersField(forms.CharField):
@@ -21,11 +32,8 @@ class HeadersField(forms.CharField):
         super().__init__(
             required=False,
             max_length=40_000,
-            help_text="One a line, as Name: value, sent along with each attempt. Values are stored"
-            f" encrypted and never shown: leave {MASK} to keep one, take the line away to remove it.",
-            widget=forms.Textarea(
-                attrs={"rows": 3, "class": "code", "autocomplete": "off", "spellcheck": "false"}
-            ),
+            help_text=HELP,
+            widget=forms.Textarea(attrs=ATTRIBUTES),
         )
 
     def has_changed(self, initial: Any, data: Any) -> bool:
