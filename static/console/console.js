@@ -42,7 +42,7 @@
   function clockWords(at) {
     const parts = offsetFormat.formatToParts(at);
     const offset = parts.find((part) => part.type === "timeZoneName").value;
-    return `${clockFormat.format(at)} ${offset.replace("GMT", "UTC")}`;
+    return `${clockFormat.format(at)} ${offset.replace("GMT", "UTC").replace(/\+0$/, "")}`;
   }
 
   function write(element, text) {

@@ -157,7 +157,7 @@ def test_a_filter_in_force_is_named_and_dropped_alone(scene: Scene) -> None:
 
 def drop_of(page: Page, name: str) -> str:
     """Where the list is without this filter; empty when it is not offered."""
-    link = re.search(rf'href="([^"]*)" data-drop="{name}"', page.html)
+    link = re.search(rf'href="([^"]*)"\s+data-drop="{name}"', page.html)
     if not link:
         return ""
     path, _, query = html.unescape(link[1]).partition("?")
