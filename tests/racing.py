@@ -28,7 +28,7 @@ def race(*runners: Callable[[], T]) -> list[Future[T]]:
     def run(runner: Callable[[], T]) -> T:
         connection.ensure_connection()
         barrier.wait(PATIENCE_S)
-        return _with_own_connection(runner)
+        return with_own_connection(runner)
 
     with ThreadPoolExecutor(len(runners)) as pool:
         futures = [pool.submit(run, runner) for runner in runners]
@@ -63,6 +63,21 @@ def wait_until_somebody_waits_for_us() -> None:
     raise AssertionError("nobody waits for this transaction")
 
 
+def wait_until_waiting(count: int) -> None:
+    """Return as soon as so many connections wait for an advisory lock."""
+    pause, started = threading.Event(), time.monotonic()
+    with connection.cursor() as cursor:
+        while time.monotonic() - started < PATIENCE_S:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            if cursor.fetchone()[0] == count:
+                return
+            pause.wait(0.005)
+    raise AssertionError(f"never do {count} wait")
+
+
 @contextmanager
 def meanwhile(runner: Callable[[], T]) -> Iterator[Future[T]]:
     """A transaction that ``runner``, in a thread of its own, comes to wait for; then it commits.
@@ -73,12 +88,13 @@ def meanwhile(runner: Callable[[], T]) -> Iterator[Future[T]]:
         with transaction.atomic():
             holder: Future[T] = Future()
             yield holder
-            future = pool.submit(_with_own_connection, runner)
+            future = pool.submit(with_own_connection, runner)
             wait_until_somebody_waits_for_us()
         _hand_over(future, holder)
 
 
-def _with_own_connection(runner: Callable[[], T]) -> T:
+def with_own_connection(runner: Callable[[], T]) -> T:
+    """Run it in this thread, and leave no connection behind."""
     try:
         return runner()
     finally:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import transaction
 from pytest_django import Settings
 
 from commands import lifecycle
@@ -13,7 +15,14 @@ from organizations.clock import database_now
 from organizations.models import Notice
 from tests import factories
 from tests.factories import Scene, new_scene, record
-from tests.racing import meanwhile, race, results
+from tests.racing import (
+    PATIENCE_S,
+    meanwhile,
+    race,
+    results,
+    wait_until_waiting,
+    with_own_connection,
+)
 from webhooks import endpoints
 from webhooks.engine import claims, tasks
 from webhooks.engine.claims import Claimed
@@ -222,3 +231,23 @@ def test_rotations_at_once_leave_one_current_secret(scene: Scene) -> None:
     assert len({one.secret for one in rotated if one}) == 3
     assert EndpointSecret.objects.filter(endpoint=scene.endpoint).count() == 4
     assert EndpointSecret.objects.filter(endpoint=scene.endpoint, expires_at=None).count() == 1
+
+
+# --- a flood of dispatches ----------------------------------------------------------------------
+
+
+def test_failures_are_recorded_ahead_of_dispatches_that_come_later(scene: Scene) -> None:
+    first, second = scene.issued(), scene.issued()
+    [attempt] = flying(scene, 1)
+    fail = functools.partial(record, factories.answer(attempt, 503))
+    dispatch = functools.partial(lifecycle.dispatch, scene.operator, second.pk)
+
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            lifecycle.dispatch(scene.operator, first.pk)
+            failed = pool.submit(with_own_connection, fail)
+            wait_until_waiting(1)
+            dispatched = pool.submit(with_own_connection, dispatch)
+            wait_until_waiting(2)
+        assert failed.result(PATIENCE_S) == 1
+        assert dispatched.result(PATIENCE_S).state == "queued"

@@ -127,6 +127,7 @@ ANOTHER_RESULT: dict[str, object] = {
     "duration_ms": 1,
     "verdict": "delivered",
     "status_code": 200,
+    "phase": "name",
     "error_kind": "dns",
     "error": "another",
     "response_excerpt": b"another",

@@ -9,6 +9,7 @@ from webhooks.endpoints.pinging import ping
 from webhooks.endpoints.refusals import FieldRefused, Refused
 from webhooks.endpoints.registering import Created, NewEndpoint, create, edit, for_commands
 from webhooks.endpoints.rotating import MAX_OVERLAP_HOURS, OVERLAP_HOURS, Rotated, rotate_secret
+from webhooks.endpoints.rows import go_first
 from webhooks.endpoints.switching import (
     archive,
     disable,
@@ -43,6 +44,7 @@ __all__ = [
     "fail_waiting",
     "figures_of",
     "for_commands",
+    "go_first",
     "health_of",
     "ping",
     "rotate_secret",

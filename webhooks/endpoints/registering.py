@@ -14,7 +14,7 @@ from organizations.actors import Actor
 from webhooks import secrets
 from webhooks.endpoints.fields import checked
 from webhooks.endpoints.refusals import FieldRefused, Refused
-from webhooks.endpoints.rows import counters_from_zero, facts, locked, take_turns
+from webhooks.endpoints.rows import counters_from_zero, facts, locked, queue_up, take_turns
 from webhooks.endpoints.targets import allowed_target
 from webhooks.engine import claims
 from webhooks.models import Endpoint, EndpointSecret
@@ -161,6 +161,8 @@ def for_commands(
     ``for_share`` locks it against being disabled or edited until the transaction ends: what is
     dispatched to it is either before that change or after it.
     """
+    if for_share and (expected := _for_commands(organization_id, named, for_share=False)):
+        queue_up(expected)
     found = _for_commands(organization_id, named, for_share)
     if found is None and for_share:
         # Waiting for a default that steps back ends without a row; its successor is visible by now.

@@ -134,6 +134,7 @@ def _lock_endpoints(ids: set[UUID]) -> None:
     It also orders a retry against the disabling of its endpoint: no delivery is left waiting there.
     """
     if ids:
+        endpoints.go_first(ids)
         prepared.execute(LOCK_ENDPOINTS, [list(ids)])
 
 

@@ -42,11 +42,11 @@ from webhooks.rules.verdicts import (
 
 # What the engine asks of PostgreSQL. A claim: its turn, then one statement that updates a delivery and
 # inserts an attempt for each row. A recording: lock the deliveries, close the attempts, move the
-# deliveries; with failures in it also lock their endpoints, and read which are enabled and their
-# outcomes. Disabling: the endpoint, and all that waits there in one statement.
+# deliveries; with failures in it also take a turn at their endpoints and lock them, and read which are
+# enabled and their outcomes. Disabling: the endpoint, and all that waits there in one statement.
 CLAIM_STATEMENTS: Final = 2
 RECORD_STATEMENTS: Final = 3
-JUDGE_STATEMENTS: Final = 3
+JUDGE_STATEMENTS: Final = 4
 DISABLE_STATEMENTS: Final = 2
 ROWS_PER_CLAIMED: Final = 2
 ROWS_PER_RECORDED: Final = 2
