@@ -111,7 +111,7 @@ class KeyForm(OnceForm, PasswordForm):
         given = super().clean() or self.cleaned_data
         member, scopes = given.get("member"), given.get("scopes")
         if member and scopes and (beyond := sorted({*scopes} - {*scopes_for(member.role)})):
-            self.add_error("scopes", f"Not for a {member.role}: {', '.join(beyond)}.")
+            self.add_error("scopes", f"Beyond the role {member.role}: {', '.join(beyond)}.")
         return given
 
     def expires_at(self, now: datetime) -> datetime | None:

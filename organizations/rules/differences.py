@@ -6,15 +6,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 # Characters of one value: a URL fits, a long description is for its own page.
 SHOWN: Final = 300
 NOTHING: Final = "—"
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# As rfc3339() writes it.
-_TIME: Final = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{6}Z")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 @dataclass(frozen=True)
@@ -49,16 +48,24 @@ def field_in_words(field: str) -> str:
 def in_words(value: Any) -> str:
     """A JSON value in a line."""
     match value:
-        case None | "" | [] | {}:
+        case None | "" | []:
             return NOTHING
         case True | False:
             return "yes" if value else "no"
-        case str() if _TIME.fullmatch(value):
-            text = f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         case str():
-            text = value
+            text = _as_time(value) or value
         case list():
             text = ", ".join(in_words(one) for one in value)
         case _:
             text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def _as_time(text: str) -> str:
+    """A time as ``rfc3339`` writes it, for people; empty for what is none."""
+    if not _TIME.fullmatch(text):
+        return ""
+    try:
+        return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return ""
