@@ -21,6 +21,7 @@ def at_most(seconds: float) -> Iterator[None]:
             limit = f"{round(seconds * 1000)}ms"
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])
             yield
+            cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise TookTooLong from None

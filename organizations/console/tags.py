@@ -61,7 +61,8 @@ def clock(at: datetime) -> str:
 
 
 @register.filter
-def utc(at: datetime) -> str:
+def absolute(at: datetime) -> str:
+    """The date and the time of day: ``2026-01-31 09:30:00 UTC``."""
     return words.absolute(at)
 
 
