@@ -14,7 +14,7 @@ from webhooks.console.paging import Listing, Page
 from webhooks.console.rows import ERROR_WORDS
 from webhooks.console.schedule import Made
 from webhooks.models import Attempt, Endpoint
-from webhooks.rules.verdicts import Verdict
+from webhooks.rules.verdicts import ErrorKind, Phase, Verdict
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,15 @@ OUTCOMES: Final = {
     Verdict.FAIL: OutcomeLook("Failed", "failed", "bad", "Refused: it ended its delivery"),
     Verdict.LOST: OutcomeLook("Lost", "lost", "person", "Nobody knows whether it arrived"),
 }
+# Where an attempt broke off, for errors of which the kind does not say it.
+PHASES: Final = {
+    Phase.NAME: "while looking up the name",
+    Phase.CONNECT: "while connecting",
+    Phase.TLS: "during the TLS handshake",
+    Phase.SEND: "while sending",
+    Phase.HEADERS: "while waiting for an answer",
+}
+ANYWHERE: Final = {ErrorKind.TIMEOUT, ErrorKind.CONNECTION_RESET, ErrorKind.PROTOCOL}
 STATUS_CLASSES: Final = {"2xx": 200, "3xx": 300, "4xx": 400, "5xx": 500}
 
 
@@ -90,12 +99,19 @@ def came_of(attempt: Attempt) -> str:
     if attempt.verdict == Verdict.LOST:
         return "outcome unknown"
     if attempt.status_code is None:
-        return ERROR_WORDS.get(attempt.error_kind, attempt.error_kind)
+        return _broke_off(attempt)
     if attempt.verdict == Verdict.DELIVERED:
         return "delivered"
     if 300 <= attempt.status_code < 400:
         return "redirect, not followed"
     return "refused: no further attempt" if attempt.verdict == Verdict.FAIL else "error"
+
+
+def _broke_off(attempt: Attempt) -> str:
+    word = ERROR_WORDS.get(attempt.error_kind, attempt.error_kind)
+    if attempt.error_kind in ANYWHERE and attempt.phase in PHASES:
+        return f"{word} {PHASES[Phase(attempt.phase)]}"
+    return word
 
 
 def made_of(attempt: Attempt) -> Made:

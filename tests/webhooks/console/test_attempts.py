@@ -123,7 +123,12 @@ def test_an_answer_is_shown_inert_whatever_it_holds(scene: Scene) -> None:
         ({"verdict": Verdict.RETRY, "status_code": 301}, "redirect, not followed"),
         ({"verdict": Verdict.FAIL, "status_code": 301}, "redirect, not followed"),
         ({"verdict": Verdict.FAIL, "status_code": 410}, "refused: no further attempt"),
-        ({"verdict": Verdict.RETRY, "error_kind": "dns"}, "no such name"),
+        ({"verdict": Verdict.RETRY, "error_kind": "dns", "phase": "name"}, "no such name"),
+        ({"verdict": Verdict.RETRY, "error_kind": "timeout"}, "timeout"),
+        (
+            {"verdict": Verdict.RETRY, "error_kind": "timeout", "phase": "headers"},
+            "timeout while waiting for an answer",
+        ),
     ],
 )
 def test_what_came_of_an_attempt_in_words(facts: dict[str, object], said: str) -> None:
