@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench chaos
+.PHONY: help run demo test check bench chaos screenshots
 
 help: ## list the targets
 	@sed -n 's/^\([a-z.]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -20,11 +20,14 @@ demo: $(INSTALLED) ## send one command for each way a delivery can end, and chec
 test: $(INSTALLED) ## run the tests, with a throw-away PostgreSQL unless DATABASE_URL names one
 	$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## measure the engine (ARGS="--quick" for a look, ARGS="--full" for a million rows)
+bench: $(INSTALLED) ## measure the engine (ARGS="--quick" a look, "--full" a million rows, "--pages" the pages)
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
 chaos: $(INSTALLED) ## kill and cut everything under load, then count (ARGS="--quick", ARGS="--kills 200")
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+screenshots: $(INSTALLED) ## draw docs/screenshots anew: every page in both themes, on throw-away data
+	@$(BIN)/python -m tests.screenshots $(ARGS)
 
 check: $(INSTALLED) ## lint, format, types, import directions, templates, missing migrations
 	$(BIN)/ruff check .

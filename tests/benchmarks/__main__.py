@@ -1,5 +1,7 @@
 """``python -m tests.benchmarks``: measure the engine, print a table, keep the figures as JSON.
 
+``--pages`` measures the console's pages instead, and has options of its own.
+
 Exit code 1: a promise was broken (an attempt made twice or early, a delivery missing). An aim that is
 missed on a busy machine is no failure: it says so in the table.
 """
@@ -17,7 +19,7 @@ from typing import Never
 
 from config.database import DatabaseUnavailable, data_dir_from_environment
 from config.processes import adopt_orphans, kill_descendants
-from tests.benchmarks import machine
+from tests.benchmarks import machine, pages
 from tests.benchmarks.figures import BenchmarkFailed, Figure
 from tests.benchmarks.measures import MEASURES
 from tests.benchmarks.progress import Progress
@@ -30,17 +32,23 @@ STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> int:
-    options = _parser().parse_args(arguments)
     for number in STOPPING_SIGNALS:
         signal.signal(number, _stop)
     try:
-        report = _read(options.read) if options.read else _measured(options)
+        if arguments[:1] == ["--pages"]:
+            return pages.main(arguments[1:])
+        return _engine(arguments)
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)
         return INTERRUPTED
     except (BenchmarkFailed, DatabaseUnavailable) as failure:
         print(failure, file=sys.stderr)
         return 1
+
+
+def _engine(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
+    report = _read(options.read) if options.read else _measured(options)
     print(report.as_table())
     if options.markdown:
         report.write_into(options.markdown)

@@ -1,0 +1,1 @@
+"""``python -m tests.screenshots``: pictures of every page for the documentation."""
