@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.core.cache import cache
@@ -25,7 +25,7 @@ TIMED_OUT_FOR: Final = timedelta(hours=24)
 # half of its time is nothing to be nervous about.
 DEADLINE_WITHIN: Final = timedelta(minutes=2)
 # Commands that each question looks at, and those of them that the page names.
-REACH: Final = 500
+REACH: Final = 200
 SHOWN: Final = 5
 
 # States that a command leaves again are counted whole, the others for commands of the last day.
@@ -33,27 +33,30 @@ UNDER_WAY: Final = (State.LOGGED, State.QUEUED, State.DELIVERED)
 SETTLED: Final = (State.ACKED, State.NACKED, State.FAILED, State.TIMED_OUT, State.RETRACTED)
 SETTLED_FOR: Final = timedelta(hours=24)
 COUNTED_TO: Final = 10_000
-# Beyond that it is not counted again for a while: reading ten thousand entries takes a millisecond.
-BEYOND_FOR_S: Final = 30
+# Numbers above a thousand are not read again for some seconds: nobody sees them move by one, and to count
+# ten thousand takes a millisecond.
+LARGE: Final = 1000
+LARGE_KEPT_S: Final = 15
 
-_LINE = """
-SELECT line.id, line.name, line.client_token, dataset.name, line.at, line.reason, line.total
-  FROM ({}) line JOIN commands_dataset dataset ON dataset.id = line.dataset_id ORDER BY place
-"""
+# One statement asks all three questions: a page that is polled pays for each way to the database.
+_QUESTION = """(
+SELECT '{kind}', line.id, line.name, line.client_token, dataset.name, line.at, line.reason, line.total
+  FROM ({lines}) line JOIN commands_dataset dataset ON dataset.id = line.dataset_id ORDER BY place
+)"""
 
 # The newest of the state; who was issued long before it was dispatched may be beyond the reach.
-TIMED_OUT = _LINE.format("""
+TIMED_OUT = """
     SELECT newest.*, settled_at AS at, '' AS reason, count(*) OVER () AS total,
            row_number() OVER (ORDER BY settled_at DESC) AS place
       FROM (SELECT * FROM commands_command
              WHERE organization_id = %(organization)s::uuid AND state = 'timed_out'
              ORDER BY id DESC LIMIT %(reach)s::int) newest
-     WHERE settled_at >= %(since)s::timestamptz
+     WHERE settled_at >= %(timed_out_since)s::timestamptz
        AND NOT EXISTS (SELECT FROM commands_command again WHERE again.reissue_of_id = newest.id)
      ORDER BY place LIMIT %(shown)s::int
-""")
+"""
 
-REFUSED = _LINE.format("""
+REFUSED = """
     SELECT newest.*, issued_at AS at, dispatch_refusal AS reason, count(*) OVER () AS total,
            row_number() OVER (ORDER BY id DESC) AS place
       FROM (SELECT * FROM commands_command
@@ -61,11 +64,11 @@ REFUSED = _LINE.format("""
                AND state = 'logged' AND dispatch_refusal <> ''
              ORDER BY id DESC LIMIT %(reach)s::int) newest
      ORDER BY place LIMIT %(shown)s::int
-""")
+"""
 
 # The deadlines of all organizations lie in one index, so the nearest may all be another's. But then this
 # one has few commands that wait, and those are found by their state.
-DEADLINES = _LINE.format("""
+DEADLINES = """
     SELECT command.*, ack_deadline AS at, '' AS reason, total, place
       FROM (SELECT id, count(*) OVER () AS total, row_number() OVER (ORDER BY ack_deadline) AS place
               FROM (SELECT id, dispatched_at, ack_deadline
@@ -75,15 +78,20 @@ DEADLINES = _LINE.format("""
                     UNION
                     SELECT id, dispatched_at, ack_deadline
                       FROM (SELECT * FROM commands_command
-                             WHERE state = 'delivered' AND ack_deadline < %(until)s::timestamptz
+                             WHERE state = 'delivered' AND ack_deadline < %(deadline_until)s::timestamptz
                              ORDER BY ack_deadline LIMIT %(reach)s::int) nearest
                      WHERE organization_id = %(organization)s::uuid) candidate
              WHERE ack_deadline < least(
-                   %(until)s::timestamptz,
+                   %(deadline_until)s::timestamptz,
                    %(now)s::timestamptz + (ack_deadline - dispatched_at) / 3)
              ORDER BY place LIMIT %(shown)s::int) soon
       JOIN commands_command command USING (id)
-""")
+"""
+
+NEEDS = " UNION ALL ".join(
+    _QUESTION.format(kind=kind, lines=lines)
+    for kind, lines in (("timed_out", TIMED_OUT), ("refused", REFUSED), ("deadlines", DEADLINES))
+)
 
 COUNTS = """
 SELECT wanted.state, counted.count
@@ -131,34 +139,38 @@ class Waiting:
 
 def needing_a_person(organization: Organization, now: datetime) -> Waiting:
     """Timed out and not taken care of, refused and still logged, or about to time out."""
-    return Waiting(
-        timed_out=_some(TIMED_OUT, organization, since=now - TIMED_OUT_FOR),
-        refused=_some(REFUSED, organization),
-        deadlines=_some(DEADLINES, organization, now=now, until=now + DEADLINE_WITHIN),
-    )
-
-
-def _some(sql: str, organization: Organization, **bounds: Any) -> Some:
-    asked = {"organization": organization.pk, "reach": REACH, "shown": SHOWN, **bounds}
-    rows = prepared.execute(sql, asked)
-    return Some([Line(*line) for *line, _ in rows], rows[0][-1] if rows else 0)
+    asked = {
+        "organization": organization.pk,
+        "now": now,
+        "timed_out_since": now - TIMED_OUT_FOR,
+        "deadline_until": now + DEADLINE_WITHIN,
+        "reach": REACH,
+        "shown": SHOWN,
+    }
+    found: dict[str, list[Line]] = {"timed_out": [], "refused": [], "deadlines": []}
+    totals = dict.fromkeys(found, 0)
+    for kind, *line, total in prepared.execute(NEEDS, asked):
+        found[kind].append(Line(*line))
+        totals[kind] = total
+    return Waiting(**{kind: Some(lines, totals[kind]) for kind, lines in found.items()})
 
 
 def counts(organization: Organization, now: datetime) -> dict[State, int]:
     """Commands by state, none counted further than one above ``COUNTED_TO``."""
-    key = f"overview-beyond:{organization.pk}"
-    beyond: list[str] = cache.get(key, [])
-    states = [state for state in State if state not in beyond]
+    key = f"overview-counts:{organization.pk}"
+    kept: dict[str, int] = cache.get(key, {})
+    states = [state.value for state in State if state not in kept]
     asked = {
         "organization": organization.pk,
-        "states": [state.value for state in states],
-        "first_ids": [_first_id(state, now) for state in states],
+        "states": states,
+        "first_ids": [_first_id(State(state), now) for state in states],
         "limit": COUNTED_TO + 1,
     }
-    counted = dict(prepared.execute(COUNTS, asked))
-    if not beyond and (found := [state for state in counted if counted[state] > COUNTED_TO]):
-        cache.set(key, found, BEYOND_FOR_S)
-    return {state: counted.get(state.value, COUNTED_TO + 1) for state in State}
+    counted: dict[str, int] = dict(prepared.execute(COUNTS, asked))
+    large = {state: count for state, count in counted.items() if count > LARGE}
+    if large and not kept:
+        cache.set(key, large, LARGE_KEPT_S)
+    return {state: (kept | counted)[state.value] for state in State}
 
 
 def _first_id(state: State, now: datetime) -> UUID:

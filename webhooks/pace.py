@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 
+from organizations import prepared
 from organizations.models import Organization
 from webhooks.models import Endpoint
 
@@ -33,7 +34,7 @@ REMEMBERED_S: Final = 2 * 3600
 # none was. Without any attempt there is no row.
 FIRSTS = """
 WITH RECURSIVE halving(at, low, high) AS (
-    SELECT wanted.at, greatest(%(low)s, ids.low), ids.high
+    SELECT wanted.at, greatest(%(low)s::bigint, ids.low), ids.high
       FROM unnest(%(times)s::timestamptz[]) AS wanted(at),
            (SELECT min(id), max(id) + 1 FROM webhooks_attempt) AS ids(low, high)
     UNION ALL
@@ -126,9 +127,7 @@ def _firsts(
     missing = [time for time in times if time not in known]
     # What is not known is the newest, as a rule: it is searched among what came since.
     low = max((first for time, first in known.items() if time < missing[0]), default=0)
-    with connection.cursor() as cursor:
-        cursor.execute(FIRSTS, {"times": missing, "low": low})
-        return known | dict(cursor.fetchall())
+    return known | dict(prepared.execute(FIRSTS, {"times": missing, "low": low}))
 
 
 def _affordable(spans: Iterable[Span], now: datetime) -> Iterator[Span]:

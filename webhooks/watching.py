@@ -20,8 +20,8 @@ FAILING_AFTER: Final = 3
 # Endpoints that are looked at, those that receive commands first: some 20 ms, were there so many.
 AT_MOST: Final = 500
 
-# Endpoints that are disabled, or whose last outcome that counts is a failure, or whose oldest work should
-# be done: a few probes of indexes each, and most of the time no row at all.
+# Endpoints that are disabled, or whose last two outcomes that count are failures, or whose oldest work
+# should be done: a few probes of indexes each, and most of the time no row at all.
 SUSPECTS = """
 SELECT e.id, oldest.due_at, (
     SELECT count(*) FROM webhooks_delivery d
@@ -33,12 +33,13 @@ SELECT e.id, oldest.due_at, (
     SELECT d.next_attempt_at AS due_at FROM webhooks_delivery d
      WHERE d.endpoint_id = e.id AND d.next_attempt_at IS NOT NULL
      ORDER BY d.endpoint_id, d.next_attempt_at LIMIT 1) oldest ON true
- WHERE NOT e.enabled OR oldest.due_at < %(late)s::timestamptz OR NOT (
-    SELECT a.verdict = 'delivered'
-      FROM webhooks_attempt a JOIN webhooks_delivery d ON d.id = a.delivery_id
-     WHERE a.endpoint_id = e.id AND a.id > e.health_after
-       AND a.finished_at IS NOT NULL AND a.verdict <> 'lost' AND NOT d.is_ping
-     ORDER BY a.id DESC LIMIT 1)
+ WHERE NOT e.enabled OR oldest.due_at < %(late)s::timestamptz OR 2 = (
+    SELECT count(*) FILTER (WHERE verdict <> 'delivered') FROM (
+        SELECT a.verdict
+          FROM webhooks_attempt a JOIN webhooks_delivery d ON d.id = a.delivery_id
+         WHERE a.endpoint_id = e.id AND a.id > e.health_after
+           AND a.finished_at IS NOT NULL AND a.verdict <> 'lost' AND NOT d.is_ping
+         ORDER BY a.id DESC LIMIT 2) newest)
 """
 
 
@@ -88,9 +89,8 @@ def watch(organization: Organization, now: datetime) -> Watched:
 def _is_failing(one: Ailing) -> bool:
     """Failing for a while, or about to be disabled."""
     failures = one.health.consecutive_failures
-    if not one.endpoint.enabled or not failures:
-        return False
-    return failures >= FAILING_AFTER or _failures_left(one) == 1
+    about_to_be = failures > 1 and _failures_left(one) == 1
+    return one.endpoint.enabled and (failures >= FAILING_AFTER or about_to_be)
 
 
 def _failures_left(one: Ailing) -> int:

@@ -50,7 +50,8 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     groups = groups_of(waiting, watch(organization, now), workers)
     counts = service.counts(organization, now)
     minutes = last_hour(organization, now)
-    revision = revision_of(groups, counts, minutes, workers)
+    tallies = [minute.tally for minute in minutes]
+    revision = revision_of(groups, counts, minutes[0].start, tallies, workers)
     if answer := unchanged(request, revision):
         return answer
     context = {
