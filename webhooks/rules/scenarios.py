@@ -85,10 +85,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Batches:
-    """Rows of one claim and of one recording, at most."""
+    """Rows of one claim and of one recording, at most; of what waits at a disabled endpoint those that end
+    together, and how often that is done in a sweep, each second.
+    """
 
     claim: int = 64
     record: int = 100
+    end: int = 500
+    ends_a_sweep: int = 10
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,14 @@ from webhooks.rules.verdicts import (
 # What the engine asks of PostgreSQL. A claim: its turn, then one statement that updates a delivery and
 # inserts an attempt for each row. A recording: lock the deliveries, close the attempts, move the
 # deliveries; with failures in it also take a turn at their endpoints and lock them, and read which are
-# enabled and their outcomes. Disabling: the endpoint, and all that waits there in one statement.
+# enabled and their outcomes. Disabling: the endpoint, and what waits there, so many in a step: each finds
+# and ends them.
 CLAIM_STATEMENTS: Final = 2
 RECORD_STATEMENTS: Final = 3
 JUDGE_STATEMENTS: Final = 4
 DISABLE_STATEMENTS: Final = 2
+# Between two sweeps of what waits at disabled endpoints.
+SWEEP_MS: Final = 1000
 ROWS_PER_CLAIMED: Final = 2
 ROWS_PER_RECORDED: Final = 2
 
@@ -160,9 +163,13 @@ class _Endpoint:
         return self.in_flight, self.ready[0].due_ms, -self.overdue
 
     def take(self, count: int) -> Iterator[_Cohort]:
+        """Start the first ``count`` of those that are due."""
+        self.in_flight += count
+        return self.drop(count)
+
+    def drop(self, count: int) -> Iterator[_Cohort]:
         """The first ``count`` of those that are due; a cohort that does not fit is split."""
         self.overdue -= count
-        self.in_flight += count
         while count:
             cohort = self.ready.popleft()
             if cohort.size > count:
@@ -349,11 +356,21 @@ class _Play:
             return
         endpoint.disabled_ms = now
         self.result.disabled_ms.append(now)
-        self.result.ask(now, DISABLE_STATEMENTS, 1)
-        for cohort in endpoint.ready:
-            self._end_disabled(now, cohort)
-        endpoint.ready.clear()
-        endpoint.overdue = 0
+        self.result.ask(now, 0, 1)
+        self._end_backlog(now, endpoint)
+
+    def _end_backlog(self, now: int, endpoint: _Endpoint) -> None:
+        """A first step together with the disabling, the rest by the sweeps that follow."""
+        batches = self._scenario.batches
+        steps = 1
+        while True:
+            count = min(endpoint.overdue, steps * batches.end)
+            for cohort in endpoint.drop(count):
+                self._end_disabled(now, cohort)
+            self.result.ask(now, max(_batches(count, batches.end), 1) * DISABLE_STATEMENTS, 0)
+            if not endpoint.overdue:
+                return
+            now, steps = now + SWEEP_MS, batches.ends_a_sweep
 
 
 def _moment(at_ms: int) -> datetime:

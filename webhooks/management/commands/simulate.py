@@ -15,7 +15,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from webhooks.engine import pump
+from webhooks.endpoints import switching
+from webhooks.engine import pump, tasks
 from webhooks.policies import POLICIES
 from webhooks.rules import scenarios, simulation
 from webhooks.rules.policies import Policy, RuleKind
@@ -94,7 +95,12 @@ def _scenario(options: dict[str, Any]) -> Scenario:
         receiver=scenarios.down_until(options["down_for"] * 1000, _down(options), up),
         endpoints=options["endpoints"],
         limits=scenarios.Limits() if options["no_limits"] else _limits(),
-        batches=scenarios.Batches(claim=settings.SENDER_THREADS, record=pump.BATCH),
+        batches=scenarios.Batches(
+            claim=settings.SENDER_THREADS,
+            record=pump.BATCH,
+            end=switching.STEP,
+            ends_a_sweep=tasks.STRANDED_STEPS,
+        ),
         disables=not options["keep_enabled"],
         followed=1,
     )
