@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help run demo test check bench chaos screenshots
 
 help: ## list the targets
-	@sed -n 's/^\([a-z.]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z.]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 run: $(INSTALLED) ## start the console on 127.0.0.1:CONSOLE_PORT (8000); Ctrl-C stops it
 	@$(BIN)/python -m config.supervisor

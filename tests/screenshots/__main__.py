@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WIDTH, HEIGHT = 1280, 1000
+# Where it takes more to see what the page is about.
+TALLER = {"overview": 1240}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 # Pages by their name in the URL configuration, and of what; one that is not there yet is left out.
@@ -139,6 +141,7 @@ def _shoot_theme(
     _sign_in(page, day)
     for name, address in addresses.items():
         if not only or name in only:
+            page.set_viewport_size({"width": WIDTH, "height": TALLER.get(name, HEIGHT)})
             page.goto(address)
             page.wait_for_load_state("networkidle")
             take(page, folder / f"{name}-{theme}.png")

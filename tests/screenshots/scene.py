@@ -37,6 +37,7 @@ COMMANDS = (
     ("open_bay", {"bay": 2}),
     ("start_charge", {"targetPercent": 80}),
 )
+AT_HOME, AT_WORK, PROGRAM = "203.0.113.7", "203.0.113.24", "198.51.100.7"
 REFUSAL = b'{"error":"speed_limit","detail":"1.2 m/s is over the limit of 1.0 m/s in zone B"}'
 ERRORS = {
     "timeout": "No complete answer within 10 s.",
@@ -71,12 +72,12 @@ class Day:
     @property
     def operator(self) -> Actor:
         """At the console."""
-        return replace(self.scene.operator, via="console", address="203.0.113.24")
+        return replace(self.scene.operator, via="console", address=AT_WORK)
 
     @property
     def integrator(self) -> Actor:
         """A program that reports outcomes."""
-        return replace(self.scene.operator, via="api", address="198.51.100.7")
+        return replace(self.scene.operator, via="api", address=PROGRAM)
 
     def issue(self, ago_s: float, dataset: Dataset) -> Told:
         number = next(self._numbers)
@@ -111,7 +112,7 @@ class Day:
 def prepare() -> Day:
     """Everybody and everything, without a past."""
     provisioned = provision("Northwind Robotics", domain="northwind.example")
-    owner = provisioned.actor(roles.OWNER)
+    owner = replace(provisioned.actor(roles.OWNER), via="console", address=AT_HOME)
     gateway = factories.new_endpoint(
         owner,
         name="Dock gateway",
@@ -150,7 +151,7 @@ def live(day: Day) -> None:
     _what_goes_on(day)
     _deliver_events(ledger)
     _send_some_mail()
-    endpoints.ping(owner, ledger.pk)
+    endpoints.ping(replace(owner, via="console", address=AT_HOME), ledger.pk)
     factories.fail_with(Delivery.objects.filter(is_ping=True).latest("pk"), [200])
 
 
