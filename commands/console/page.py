@@ -11,7 +11,6 @@ from uuid import UUID
 from django.http import Http404
 
 from commands import queries
-from commands.console.rows import Ahead
 from commands.console.states import Look, look_of
 from commands.console.story import Told, tell
 from commands.errors import DispatchRefused, ReissueRefused
@@ -23,6 +22,7 @@ from organizations.actors import Actor
 from organizations.console.responses import revision_of
 from webhooks.console import schedule
 from webhooks.console.attempts import made_of
+from webhooks.console.deliveries import Ahead
 from webhooks.models import Attempt, Delivery, Endpoint
 
 Kind = CommandEvent.Kind

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from commands import queries
-from commands.console.states import FAILURES, REFUSALS, Look, look_of
+from commands.console.states import REFUSALS, Look, look_of
 from commands.queries import Filters, Span
 from commands.rules.states import State
 from organizations.console.responses import revision_of
 from organizations.models import Organization
+from webhooks.console.deliveries import FAILURES, Ahead
 from webhooks.policies import of_delivery
 
 PAGE_SIZE = 50
@@ -38,15 +38,6 @@ FIELDS = (
     "delivery__lease_until",
     "delivery__endpoint__name",
 )
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """What a command waits for: something with a time, which counts down, or only words."""
-
-    words: str
-    until: datetime | None = None
-    past: str = ""
 
 
 @dataclass(frozen=True)

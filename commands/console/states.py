@@ -39,11 +39,6 @@ def look_of(state: str, dispatch_refusal: str = "") -> Look:
     return LOOKS[State(state)]
 
 
-FAILURES: Final = {
-    "attempts_exhausted": "attempts exhausted",
-    "refused": "refused by the receiver",
-    "endpoint_disabled": "endpoint disabled",
-}
 REFUSALS: Final = {
     "dataset_unarmed": "dataset not armed",
     "no_endpoint": "no endpoint",

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from commands.console.states import FAILURES, LOOKS, REFUSALS
+from commands.console.states import LOOKS, REFUSALS
 from commands.errors import ReportRefused
 from commands.models import CommandEvent
 from commands.rules.states import State
+from webhooks.console.deliveries import FAILURES
 
 Kind = CommandEvent.Kind
 

@@ -67,7 +67,7 @@ SELECT pending.id
 
 @dataclass(frozen=True)
 class Ahead:
-    """What a delivery waits for: something with a time, which counts down, or only words."""
+    """What is waited for: something with a time, which counts down, or only words."""
 
     words: str
     until: datetime | None = None
