@@ -73,6 +73,11 @@ def dumps(value: Any, *, sort_keys: bool = False) -> str:
     return text
 
 
+def verbatim(text: str) -> simplejson.RawJSON:
+    """Text from ``dumps`` as a part of a larger value: written as it is, without being parsed again."""
+    return simplejson.RawJSON(text)
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):

@@ -16,6 +16,7 @@ from commands.rules.states import (
     ACK_TIMEOUT_MIN_S,
     State,
 )
+from organizations import exact_json
 from organizations.api.fields import (
     Choice,
     IdFilter,
@@ -138,6 +139,13 @@ class DatasetQuery(PageQuery):
 # --- shown --------------------------------------------------------------------------------------
 
 
+class StoredJsonObject(JsonObject):
+    """A JSON object that is kept as canonical text. A list of large ones is not parsed to be written."""
+
+    def to_representation(self, value: Any) -> Any:
+        return exact_json.verbatim(value)
+
+
 class CommandSerializer(serializers.Serializer[Command]):
     """A command."""
 
@@ -146,7 +154,7 @@ class CommandSerializer(serializers.Serializer[Command]):
     experimentId = serializers.CharField(source="dataset.experiment_id")
     datasetId = serializers.CharField(source="dataset_id")
     name = serializers.CharField()
-    parameters = JsonObject(source="parameters_value")
+    parameters = StoredJsonObject()
     state = serializers.ChoiceField(choices=STATES)
     issuedBy = serializers.CharField(source="issued_by.email")
     issuedAt = Instant(source="issued_at")

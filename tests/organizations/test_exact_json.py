@@ -138,3 +138,8 @@ def test_with_sorted_keys_the_order_of_an_object_means_nothing() -> None:
     texts = {exact_json.dumps(exact_json.loads(text), sort_keys=True) for text in (one, other)}
 
     assert len(texts) == 1
+
+
+def test_a_text_stands_in_a_larger_value_to_the_letter() -> None:
+    text = '{"b":1.10,"a":"é"}'
+    assert exact_json.dumps({"x": [exact_json.verbatim(text), 1]}) == f'{{"x":[{text},1]}}'
