@@ -6,13 +6,17 @@ import csv
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from commands import lifecycle
+from commands.console import export, rows
 from commands.console.rows import PAGE_SIZE
+from commands.queries import Filters
+from organizations.patience import TookTooLong
 from tests.browser.conftest import OpenWindow
 from tests.factories import Scene
 
@@ -63,12 +67,38 @@ def test_each_filter_of_no_match_is_dropped_alone(scene: Scene, open_window: Ope
     expect(page.get_by_role("radio", name="All")).to_be_checked()
 
 
+def test_a_search_that_walks_too_long_is_shortened(
+    scene: Scene, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.issued(token="dock")
+    read = rows.page_of
+
+    def slow_without_a_time(organization: Any, filters: Filters, before: Any) -> rows.Page:
+        if filters.search and not filters.since:
+            raise TookTooLong
+        return read(organization, filters, before)
+
+    monkeypatch.setattr(rows, "page_of", slow_without_a_time)
+    page = open_window(scene.viewer).page
+    page.goto("/commands/")
+    page.get_by_label("Client token or id").fill("dock")
+    expect(page.get_by_role("heading", name="This would take too long to find")).to_be_visible()
+    assert Axe().run(page).violations_count == 0
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_role("link", name="The last hour").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert "/commands/?q=dock&within=1h" in asked[0]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 700, 1280])
 def test_the_filters_stay_within_the_window(
-    scene: Scene, open_window: OpenWindow, width: int
+    scene: Scene, open_window: OpenWindow, width: int, theme: str
 ) -> None:
-    page = open_window(scene.viewer, width=width).page
-    page.goto("/commands/")
+    scene.dispatched()
+    page = open_window(scene.viewer, theme=theme, width=width).page
+    page.goto(f"/commands/?endpoint={scene.endpoint.pk}&since=2026-01-01T00:00")
     page.get_by_text("More filters").click()
     box = page.locator(".more-filters").bounding_box()
     assert box
@@ -199,6 +229,25 @@ def test_what_is_filtered_is_downloaded(
     assert row["clientToken"] == "'=cmd|' /C calc'!A0"
     assert row["name"] == '<img src=x> "quoted", and'
     assert row["state"] == "failed"
+
+
+def test_a_third_file_at_once_is_asked_to_wait(scene: Scene, open_window: OpenWindow) -> None:
+    scene.issued()
+    window = open_window(scene.viewer)
+    window.forgive("status of 429")
+    page = window.page
+    page.goto("/commands/?state=logged")
+    under_way = [export.lines(scene.organization, Filters()) for _ in range(export.AT_ONCE)]
+    for pieces in under_way:
+        next(pieces)
+    page.get_by_role("button", name="Export CSV").click()
+    expect(page.get_by_role("heading", name="Other exports are under way")).to_be_visible()
+    assert Axe().run(page).violations_count == 0
+    under_way.clear()
+    page.get_by_role("link", name="Back to the list").click()
+    page.wait_for_url("**/commands/?state=logged")
+    with page.expect_download():
+        page.get_by_role("button", name="Export CSV").click()
 
 
 # --- rows that arrive -----------------------------------------------------------------------------
