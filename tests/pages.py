@@ -40,6 +40,7 @@ class Things:
     unarmed: Dataset
     endpoint: Endpoint
     disabled: Endpoint
+    watcher: Endpoint
     delivery: Delivery
     event: Event
     member: Membership
@@ -93,6 +94,7 @@ def things_of(scene: Scene) -> Things:
         unarmed=datasets.create_dataset(scene.owner, scene.experiment, "Not armed"),
         endpoint=scene.endpoint,
         disabled=Endpoint.objects.get(pk=disabled.pk),
+        watcher=watcher,
         delivery=delivery,
         event=event,
         member=operator,

@@ -243,6 +243,7 @@ def _things(organization: Crowd) -> Things:
         unarmed=Dataset.objects.get(armed=False),
         endpoint=endpoint,
         disabled=endpoint,
+        watcher=endpoint,
         delivery=Delivery.objects.filter(policy="event").latest("pk"),
         event=Event.objects.filter(published=True).latest("pk"),
         member=Membership.objects.get(user_id=organization.issuer),
