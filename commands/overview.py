@@ -94,13 +94,13 @@ NEEDS = " UNION ALL ".join(
 )
 
 COUNTS = """
-SELECT wanted.state, counted.count
-  FROM unnest(%(states)s::text[], %(first_ids)s::uuid[]) AS wanted(state, first_id)
+SELECT wanted.name, counted.count
+  FROM unnest(%(states)s::text[], %(first_ids)s::uuid[]) AS wanted(name, first_id)
  CROSS JOIN LATERAL (
     SELECT count(*) FROM (
-        SELECT FROM commands_command c
-         WHERE c.organization_id = %(organization)s::uuid AND c.state = wanted.state
-           AND c.id >= wanted.first_id
+        SELECT FROM commands_command
+         WHERE organization_id = %(organization)s::uuid AND state = wanted.name
+           AND id >= wanted.first_id
          LIMIT %(limit)s::int) capped) counted
 """
 

@@ -131,15 +131,17 @@ def _firsts(
 
 
 def _affordable(spans: Iterable[Span], now: datetime) -> Iterator[Span]:
-    """What this look counts: the newest first, and in any case one minute that is over, so that the hour
-    gets complete however much happens in it.
+    """What this look counts: the newest first, as far as it may, and in any case one of those that are
+    over and too large for that, so that the hour gets complete however much happens in it.
     """
-    left, at_least_one = AT_MOST, True
+    left, exceeded = AT_MOST, False
     for span in sorted(spans, reverse=True):
-        size, over = span.beyond - span.first, _is_over(span.start, now)
-        if size <= left or (over and at_least_one):
-            left = max(left - size, 0)
-            at_least_one = at_least_one and not over
+        size = span.beyond - span.first
+        if size <= left:
+            left -= size
+            yield span
+        elif not exceeded and _is_over(span.start, now):
+            exceeded = True
             yield span
 
 

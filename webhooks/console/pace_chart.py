@@ -52,7 +52,7 @@ class Chart:
     # The numbers at both ends of the scale, and where the line between them lies.
     top: int
     bottom: int
-    line_y: float
+    line_y: str
     delivered: str
     failed: str
     uncounted: str
@@ -140,5 +140,5 @@ def _steps(columns: Sequence[Column]) -> Iterator[str]:
         drawing = rate is not None
 
 
-def _number(value: float) -> float:
-    return round(value, 2)
+def _number(value: float) -> str:
+    return f"{round(value, 2):g}"
