@@ -195,7 +195,7 @@ def test_an_hour_that_is_not_counted_whole_says_so(
 def test_an_empty_hour_has_no_rate(scene: Scene) -> None:
     page = seen(scene)
     assert "0 delivered in 60 min" in page.text
-    assert "— of 0 attempts" in page.text
+    assert "no attempt in 60 min" in page.text
 
 
 # --- polls --------------------------------------------------------------------------------------
