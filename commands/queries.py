@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -205,8 +205,12 @@ def dispatch_refusal(command: Command) -> str | None:
     return dispatching.refusal(readiness(command, dataset, endpoint_for(dataset)))
 
 
-def diagnose(command: Command, attempts: Sequence[Attempt]) -> Diagnosis:
-    """What happened to the command and what to do next, in words."""
+def diagnose(
+    command: Command,
+    attempts: Sequence[Attempt],
+    worded: Callable[[datetime], str] = diagnosis.in_utc,
+) -> Diagnosis:
+    """What happened to the command and what to do next, in words; ``worded`` says a time."""
     delivery = command.delivery
     return diagnosis.diagnose(
         CommandFacts(
@@ -218,6 +222,7 @@ def diagnose(command: Command, attempts: Sequence[Attempt]) -> Diagnosis:
             next_attempt_at=delivery.next_attempt_at if delivery else None,
             attempt_in_flight=bool(delivery and delivery.lease_until),
             attempts_planned=delivery.schedule.attempts if delivery else 0,
+            worded=worded,
         ),
         [_attempt_facts(attempt) for attempt in sorted(attempts, key=lambda a: a.number)],
     )

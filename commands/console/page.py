@@ -19,6 +19,7 @@ from commands.rules import dispatching
 from commands.rules.diagnosis import Diagnosis
 from commands.rules.states import REISSUABLE, State
 from organizations.actors import Actor
+from organizations.console import words
 from organizations.console.responses import revision_of
 from webhooks.console import schedule
 from webhooks.console.attempts import made_of
@@ -85,7 +86,7 @@ def page_of(actor: Actor, command_id: UUID, now: datetime) -> CommandPage:
         timeline=tell(timeline),
         reissues=reissues,
         endpoint=endpoint,
-        diagnosis=queries.diagnose(command, attempts),
+        diagnosis=queries.diagnose(command, attempts, words.absolute),
         line=_line(command, delivery, attempts, timeline, now) if delivery else None,
         clocks=_clocks(command, delivery),
         acts=_acts(command, endpoint),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -23,9 +23,14 @@ class AttemptFacts:
     location: str = ""
 
 
+def in_utc(at: datetime) -> str:
+    """``2026-01-31 09:30:00 UTC``"""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 @dataclass(frozen=True)
 class CommandFacts:
-    """What is known of the command."""
+    """What is known of the command, and how its times are worded."""
 
     state: State
     dispatch_refusal: str = ""
@@ -35,6 +40,7 @@ class CommandFacts:
     next_attempt_at: datetime | None = None
     attempt_in_flight: bool = False
     attempts_planned: int = 0
+    worded: Callable[[datetime], str] = in_utc
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def diagnose(command: CommandFacts, attempts: Sequence[AttemptFacts]) -> Diagnos
             return Diagnosis(
                 "awaiting_ack",
                 "The receiver has taken it; we wait for the report of what the vehicle did"
-                f"{_clock(', until ', command.ack_deadline)}.",
+                f"{_when(command, ', until ', command.ack_deadline)}.",
                 "Nothing to do before the deadline.",
             )
         case State.FAILED if command.failure_reason == "endpoint_disabled":
@@ -167,7 +173,7 @@ def _retrying(command: CommandFacts, attempts: Sequence[AttemptFacts]) -> Diagno
         return Diagnosis("retrying", f"On the wire: {position}.{last}", "Wait for its answer.")
     return Diagnosis(
         "retrying",
-        f"Waiting for {position}{_clock(', due at ', command.next_attempt_at)}.{last}",
+        f"Waiting for {position}{_when(command, ', due at ', command.next_attempt_at)}.{last}",
         "Nothing to do: it goes on by itself. Retract it if it is not wanted any more.",
     )
 
@@ -272,8 +278,8 @@ def _after(attempts: Sequence[AttemptFacts]) -> str:
     return f", after {len(attempts)} attempt{'s' if len(attempts) > 1 else ''}" if attempts else ""
 
 
-def _clock(words: str, at: datetime | None) -> str:
-    return f"{words}{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
+def _when(command: CommandFacts, words: str, at: datetime | None) -> str:
+    return f"{words}{command.worded(at)}" if at else ""
 
 
 def _too_late(command: CommandFacts) -> bool:

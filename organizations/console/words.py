@@ -8,6 +8,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from organizations.console import zones
+from organizations.rules import times
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -59,8 +60,7 @@ def milliseconds(value: int) -> str:
 
 def absolute(at: datetime) -> str:
     """The time as this browser is shown times, with how far it is from UTC."""
-    local = timezone.localtime(at)
-    return f"{local:%Y-%m-%d %H:%M:%S} {zones.label(local)}"
+    return times.absolute(timezone.localtime(at))
 
 
 def in_full(at: datetime) -> str:

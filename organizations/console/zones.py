@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -33,16 +33,6 @@ def current_name() -> str:
     """The name of the zone that times are shown in; empty for UTC."""
     zone = timezone.get_current_timezone()
     return zone.key if isinstance(zone, ZoneInfo) and zone.key != "UTC" else ""
-
-
-def label(local: datetime) -> str:
-    """How far this time is from UTC: ``UTC``, ``UTC+2``, ``UTC-3:30``."""
-    offset = local.utcoffset()
-    minutes = round(offset.total_seconds() / 60) if offset else 0
-    hours, rest = divmod(abs(minutes), 60)
-    if not minutes:
-        return "UTC"
-    return f"UTC{'-' if minutes < 0 else '+'}{hours}" + (f":{rest:02}" if rest else "")
 
 
 class ZoneMiddleware:

@@ -11,7 +11,6 @@ ACTS: Final = {
     "command.ack": "Reported on the command",
     "command.retract": "Retracted the command",
     "commands.export": "Exported commands of",
-    "commands.export": "Exported commands of",
     "experiment.create": "Created the experiment",
     "experiment.edit": "Edited the experiment",
     "dataset.create": "Created the dataset",

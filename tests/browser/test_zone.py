@@ -51,6 +51,7 @@ def test_the_switch_holds_on_every_page_and_for_what_arrives(
         assert titles(page)
         assert all(IN_TOKYO.search(title) for title in titles(page)), path
     page.goto(f"/commands/{command.pk}/")
+    expect(page.locator("#now-panel")).to_contain_text(re.compile(r"due at \S+ \S+ UTC\+9"))
     lifecycle.retract(scene.operator, command.pk)
     expect(page.locator("#state")).to_have_text("Retracted")
     assert all(IN_TOKYO.search(title) for title in titles(page))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -118,11 +119,12 @@ def test_a_retry_says_when_it_comes_and_what_the_last_answer_was() -> None:
     assert "answered 503" in found.summary
 
 
-def test_times_are_told_in_utc() -> None:
+def test_times_are_told_in_utc_or_as_the_caller_words_them() -> None:
     noon = NOON.astimezone(timezone(timedelta(hours=2)))
     command = CommandFacts(State.QUEUED, next_attempt_at=noon, attempts_planned=5)
 
     assert "12:00:00 UTC" in diagnose(command).summary
+    assert ", due at noon." in diagnose(replace(command, worded=lambda at: "noon")).summary
 
 
 def test_a_retry_after_an_error_says_which() -> None:
