@@ -116,24 +116,26 @@ def search(organization: Organization, filters: Filters, before: int | None, at_
 def _walked(organization: Organization, filters: Filters) -> QuerySet[AuditEntry]:
     """The entries as far as an index leads to them in their order."""
     entries = AuditEntry.objects.filter(organization=organization).order_by("-pk")
+    if filters.user_id:
+        entries = entries.filter(user=filters.user_id)
     if filters.target_id:
         entries = entries.filter(target_type__in=TARGET_TYPES, target_id=filters.target_id)
-    elif filters.user_id:
-        entries = entries.filter(user=filters.user_id)
-    elif filters.beside_traffic:
+    elif filters.beside_traffic and not filters.user_id:
         entries = entries.exclude(target_type__in=TRAFFIC)
     if filters.since:
         since = _first_since(organization, filters.since - SKEW)
-        entries = entries.filter(at__gte=filters.since, pk__gte=since)
+        entries = entries.filter(pk__gte=since)
     if filters.until:
         until = _first_since(organization, filters.until + SKEW)
-        entries = entries.filter(at__lt=filters.until, pk__lt=until)
+        entries = entries.filter(pk__lt=until)
     return entries
 
 
 def _narrowed(walked: QuerySet[AuditEntry], filters: Filters) -> QuerySet[AuditEntry]:
-    if filters.user_id:
-        walked = walked.filter(user=filters.user_id)
+    if filters.since:
+        walked = walked.filter(at__gte=filters.since)
+    if filters.until:
+        walked = walked.filter(at__lt=filters.until)
     if isinstance(filters.who, ApiKey):
         walked = walked.filter(api_key=filters.who)
     if filters.act:

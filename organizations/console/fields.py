@@ -52,4 +52,10 @@ class PasswordForm(ConsoleForm):
         self.order_fields([name for name in self.fields if name != "password"])
 
     def clean_password(self) -> None:
-        passwords.check_form(self._user, self.cleaned_data["password"])
+        try:
+            passwords.check_form(self._user, self.cleaned_data["password"])
+        except forms.ValidationError:
+            for field in self.fields.values():
+                field.widget.attrs.pop("autofocus", None)
+            self.fields["password"].widget.attrs["autofocus"] = True
+            raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -36,8 +37,8 @@ def write(
     )
 
 
-def search(scene: Scene, before: int | None = None, at_most: int = 50, **filters: object) -> Found:
-    return trail.search(scene.organization, Filters(**filters), before, at_most)  # type: ignore[arg-type]
+def search(scene: Scene, before: int | None = None, at_most: int = 50, **filters: Any) -> Found:
+    return trail.search(scene.organization, Filters(**filters), before, at_most)
 
 
 def ids(entries: Sequence[AuditEntry]) -> list[int]:
@@ -114,7 +115,7 @@ def test_times_bound_from_and_up_to_but_without_the_end(
     for minute in range(5):
         write(other, at=NOON + timedelta(minutes=minute))
         entries.append(write(scene, at=NOON + timedelta(minutes=minute), user=person))
-    bounds = {
+    bounds: dict[str, Any] = {
         name: NOON + timedelta(minutes=minute)
         for name, minute in (("since", since), ("until", until))
         if minute is not None

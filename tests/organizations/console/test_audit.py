@@ -34,10 +34,7 @@ def test_an_owner_reads_who_did_what_to_what_and_from_where(scene: Scene) -> Non
     )
     datasets.disarm(operator, scene.dataset.pk)
     shown = at(Visitor(scene.owner))
-    assert (
-        f"{operator.user.email} Disarmed the dataset Dataset armed yes → became no"
-        in shown.replace(f"{operator.user.email} {operator.user.email}", operator.user.email)
-    )
+    assert f"{operator.user.email} Disarmed the dataset Dataset armed yes → became no" in shown
     assert "Console 203.0.113.9" in shown
 
 
