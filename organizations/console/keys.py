@@ -35,7 +35,7 @@ SCOPE_WORDS: Final = {
     "datasets:write": "make experiments and datasets",
     "datasets:arm": "arm and disarm datasets",
     "endpoints:read": "read endpoints and their health",
-    "endpoints:write": "register, edit and disable endpoints, rotate their secrets",
+    "endpoints:write": "change endpoints and their secrets; in an owner's name enable them, too",
     "deliveries:read": "read every attempt and its answer",
     "events:read": "read events",
     "events:write": "publish events",

@@ -19,6 +19,8 @@ from organizations.provisioning import provision
 from organizations.rules import roles
 from organizations.rules.notices import Kind
 from tests.factories import Scene, new_scene
+from tests.mail_sink import MailSink, use
+from tests.organizations.notices.posting import gathered, post
 from tests.racing import meanwhile, race, results
 
 NEW = "anna@example.com"
@@ -112,6 +114,27 @@ def test_a_new_member_is_told_by_mail_and_the_outbox_holds_no_secret(scene: Scen
     kept = str(list(Notice.objects.values())) + str(list(AuditEntry.objects.values()))
     assert token not in kept
     assert "password/reset" not in kept
+
+
+@pytest.mark.django_db
+def test_the_mail_alone_holds_the_way_in(scene: Scene, settings: Settings) -> None:
+    with MailSink() as sink:
+        use(settings, sink.port)
+        user = members.add(scene.owner, NEW, roles.OPERATOR).membership.user
+        members.add(new_scene("Another").owner, scene.viewer.user.email, roles.VIEWER)
+        gathered()
+        post()
+    invitation, other = sorted(sink.mails, key=lambda mail: mail["To"] != NEW)
+    for part in ("plain", "html"):
+        body = invitation.get_body([part])
+        assert body
+        assert user.pk.hex in body.get_content()
+        assert f"As operator, by {scene.owner.user.email.split('@')[0]}" in body.get_content()
+    told = other.get_body(["plain"])
+    assert told
+    assert "/accounts/login/" in told.get_content()
+    assert "password/reset" not in told.get_content()
+    assert "password/reset" not in str(list(Notice.objects.values()))
 
 
 @pytest.mark.django_db
