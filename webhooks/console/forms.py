@@ -74,6 +74,8 @@ class EditForm(EndpointFields):
         " back.",
     )
 
+    field_order = ("name", "url", "policy", "receives_commands", "is_default")
+
     def __init__(self, endpoint: Endpoint, data: Any = None) -> None:
         initial = {name: getattr(endpoint, name, None) for name in self.base_fields}
         initial["headers"] = header_lines.masked(endpoint.header_names)
