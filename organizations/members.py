@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from organizations import audit, keys
 from organizations.actors import Actor
@@ -123,7 +125,7 @@ def change_role(actor: Actor, membership_id: int, role: str) -> Membership:
         if membership.role != role:
             before = facts(membership)
             membership.role = role
-            with _unless_last_owner():
+            with _unless_last_owner(membership_id):
                 membership.save(update_fields=["role"])
             _follow_in_the_admin(membership.user, role, was=before["role"])
             audit.record(
@@ -140,15 +142,17 @@ def remove(actor: Actor, membership_id: int) -> Membership:
         for key in keys_of(membership):
             keys.revoke(actor, key)
         audit.record(actor, "membership.remove", membership, before=facts(membership))
-        with _unless_last_owner():
+        with _unless_last_owner(membership_id):
             Membership.objects.filter(pk=membership_id).delete()
         _follow_in_the_admin(membership.user, "", was=membership.role)
     return membership
 
 
 @contextlib.contextmanager
-def _unless_last_owner() -> Iterator[None]:
-    """The database's guard decides: it alone sees what others do at the same time."""
+def _unless_last_owner(membership_id: int) -> Iterator[None]:
+    """The guard of the database decides in the end: it alone sees what others do at the same time."""
+    if is_last_owner(Membership.objects.get(pk=membership_id)):
+        raise LastOwner
     try:
         with transaction.atomic():
             yield
@@ -173,13 +177,18 @@ def keys_of(membership: Membership) -> list[ApiKey]:
 
 
 def is_last_owner(membership: Membership) -> bool:
-    """For a page to say beforehand; what decides is the guard, when the change is made."""
+    """Whether nobody else is an owner who may sign in."""
     if membership.role != roles.OWNER:
         return False
-    owners = Membership.objects.filter(
-        organization=membership.organization_id, role=roles.OWNER
-    ).exclude(pk=membership.pk)
-    return not owners.exists()
+    owners = able_owners(membership.organization_id)
+    return not owners.exclude(pk=membership.pk).exists()
+
+
+def able_owners(organization_id: UUID) -> QuerySet[Membership]:
+    """The owners whose accounts are not locked."""
+    return Membership.objects.filter(
+        organization=organization_id, role=roles.OWNER, user__is_active=True
+    )
 
 
 def facts(membership: Membership) -> dict[str, str]:

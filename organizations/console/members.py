@@ -115,9 +115,8 @@ def _page_of(request: ConsoleRequest) -> Page:
 def _members(actor: Actor, after: str) -> tuple[list[MemberRow], str]:
     rows = Membership.objects.filter(organization=actor.organization, user__email__gt=after)
     found = list(rows.select_related("user").order_by("user__email")[: PAGE_SIZE + 1])
-    owners = Membership.objects.filter(organization=actor.organization, role=roles.OWNER)
-    only_owner = owners[:2].count() == 1
-    shown = [MemberRow(m, only_owner and m.role == roles.OWNER) for m in found[:PAGE_SIZE]]
+    able = {m.pk for m in service.able_owners(actor.organization.pk)[:2]}
+    shown = [MemberRow(m, m.role == roles.OWNER and able <= {m.pk}) for m in found[:PAGE_SIZE]]
     return shown, shown[-1].membership.user.email if len(found) > PAGE_SIZE else ""
 
 

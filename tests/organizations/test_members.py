@@ -287,6 +287,18 @@ def test_with_another_owner_one_may_go(
 
 
 @pytest.mark.django_db
+def test_an_owner_who_is_locked_out_does_not_count(
+    scene: Scene, two_owners: tuple[Membership, Membership]
+) -> None:
+    first, second = two_owners
+    User.objects.filter(pk=second.user_id).update(is_active=False)
+    with pytest.raises(LastOwner):
+        members.remove(scene.owner, first.pk)
+    members.remove(scene.owner, second.pk)
+    assert members.is_last_owner(first)
+
+
+@pytest.mark.django_db
 def test_the_database_keeps_an_owner_whoever_asks(scene: Scene) -> None:
     owners = Membership.objects.filter(organization=scene.organization, role=roles.OWNER)
     other = provision("Another").organization
