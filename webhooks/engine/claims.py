@@ -36,8 +36,9 @@ SELECT set_config('idle_in_transaction_session_timeout', %s, true), pg_advisory_
 """
 
 # Endpoints with work are found by skipping through the partial index of due deliveries, one probe an
-# endpoint, never by reading a backlog. `due` then takes from each no more than it has room for; it
-# compares pairs because with a plain equality the planner may walk the backlog of all endpoints by time.
+# endpoint, never by reading a backlog. `due` then takes from each no more than it has room for. It compares
+# pairs, and `last` asks for a range with one endpoint in it, because with a plain equality the planner may
+# walk the backlog, or the newest attempts, of all endpoints.
 CLAIM = """
 WITH RECURSIVE candidate AS (
     (SELECT endpoint_id, next_attempt_at AS earliest FROM webhooks_delivery
@@ -57,8 +58,9 @@ open AS (
       FROM candidate JOIN webhooks_endpoint e ON e.id = candidate.endpoint_id
       LEFT JOIN LATERAL (
         SELECT a.status_code IS NOT NULL AS answered FROM webhooks_attempt a
-         WHERE a.endpoint_id = e.id AND a.finished_at IS NOT NULL AND a.verdict <> 'lost'
-         ORDER BY a.id DESC LIMIT 1) last ON true
+         WHERE a.endpoint_id BETWEEN e.id AND e.id
+           AND a.finished_at IS NOT NULL AND a.verdict <> 'lost'
+         ORDER BY a.endpoint_id, a.id DESC LIMIT 1) last ON true
      CROSS JOIN LATERAL (
         SELECT count(*) FROM webhooks_delivery d
          WHERE d.endpoint_id = e.id AND d.lease_until IS NOT NULL) flying

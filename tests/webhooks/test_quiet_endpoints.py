@@ -1,0 +1,64 @@
+"""What a quiet endpoint costs among busy ones: its own attempts, not the others'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests import factories
+from tests.factories import Scene, record
+from webhooks.endpoints import health
+from webhooks.engine import claims
+from webhooks.models import Endpoint
+
+# Attempts of another endpoint that are newer than all of the quiet one.
+BUSY = 30_000
+# Pages: what the index of an endpoint's attempts takes, many times over, and far from what BUSY fill.
+FEW = 150
+
+ATTEMPTS = """
+INSERT INTO webhooks_attempt (delivery_id, endpoint_id, number, worker, due_at, claimed_at, started_at,
+                              finished_at, duration_ms, verdict, status_code, phase, error_kind, error,
+                              response_excerpt, excerpt_truncated, retry_after, location)
+SELECT %s, %s, n, 'a worker of the past', now(), now(), now(), now(), 5, 'retry', 503, 'body', '', '',
+       ''::bytea, false, '', ''
+  FROM generate_series(2, %s) AS n
+"""
+
+
+@pytest.fixture
+def quiet(scene: Scene) -> Endpoint:
+    """An endpoint that answered once, before another's many attempts."""
+    record(factories.answer(factories.claim(scene.send()), 200))
+    busy = scene.another_endpoint()
+    delivery = scene.send(busy)
+    with connection.cursor() as cursor:
+        cursor.execute(ATTEMPTS, [delivery.pk, busy.pk, BUSY])
+        cursor.execute("ANALYZE webhooks_attempt, webhooks_delivery, webhooks_endpoint")
+    return scene.endpoint
+
+
+def pages_read(statement: str, parameters: Mapping[str, Any]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
+        plan = cursor.fetchone()[0][0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def test_its_health_is_read_from_its_own_attempts(quiet: Endpoint) -> None:
+    wanted = {"endpoints": [quiet.pk], "by_delivery": [False], "counts": [20]}
+
+    assert pages_read(health.RECENT, wanted) < FEW
+
+
+def test_its_figures_are_read_from_its_own_attempts(quiet: Endpoint) -> None:
+    assert pages_read(health.FIGURES, {"endpoints": [quiet.pk], "sample": 100}) < FEW
+
+
+def test_a_claim_reads_only_its_last_answer(scene: Scene, quiet: Endpoint) -> None:
+    scene.send(quiet)
+
+    assert pages_read(claims.CLAIM, claims.parameters(64, factories.WORKER)) < FEW
