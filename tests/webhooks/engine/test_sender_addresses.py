@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+from ipaddress import ip_network
+
 import pytest
 
-from tests.receivers import ScriptedReceiver
+from tests.receivers import ScriptedReceiver, redirect_to
 from tests.webhooks.engine.sending import answer_names, outgoing, post_once, sending
 from webhooks.engine import exchange, resolver
 from webhooks.rules.addresses import AddressPolicy
@@ -80,6 +83,67 @@ def test_only_a_few_of_many_addresses_are_tried(
     answer_names(monkeypatch, {NAME: [f"8.8.{i}.8" for i in range(100)]})
     post_once(f"https://{NAME}/", addresses=PUBLIC)
     assert opened == ["8.8.0.8", "8.8.1.8", "8.8.2.8", "8.8.3.8"]
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Where any socket of this process connected to, whoever opened it."""
+    addresses: list[object] = []
+    connect = socket.socket.connect
+
+    def note(self: socket.socket, address: object) -> None:
+        addresses.append(address)
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", note)
+    return addresses
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://169.254.169.254/latest",
+        "https://10.0.0.1/",
+        "//127.0.0.1/",
+        "file:///etc/passwd",
+        "/elsewhere",
+    ],
+)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_wherever_a_redirect_points_nothing_more_is_connected_to(
+    location: str, status: int, connected: list[object]
+) -> None:
+    with ScriptedReceiver(redirect_to(location, status)) as receiver:
+        answer = post_once(receiver.url)
+    assert (answer.status_code, answer.location) == (status, location)
+    assert connected == [("127.0.0.1", receiver.port)]
+
+
+def test_a_blocked_address_is_connected_to_by_nobody(
+    connected: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedReceiver() as receiver:
+        answer_names(monkeypatch, {NAME: ["127.0.0.1"]})
+        for host in (NAME, "127.0.0.1", "[::ffff:127.0.0.1]"):
+            url = f"http://{host}:{receiver.port}/"
+            answer = post_once(url, addresses=AddressPolicy(allow_http=True))
+            assert answer.error_kind == "blocked_address"
+    assert (connected, receiver.connections) == ([], 0)
+
+
+def test_a_kept_connection_is_not_used_once_its_name_points_inside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The name was public when it was connected to; now one of its addresses is not."""
+    allowed = AddressPolicy(True, (ip_network("127.0.0.1/32"),))
+    answers = iter([["127.0.0.1"], ["127.0.0.1", "10.0.0.1"]])
+    answer_names(monkeypatch, lambda host: next(answers))
+    monkeypatch.setattr(resolver, "CACHE_SECONDS", 0.0)
+    with ScriptedReceiver() as receiver, sending(addresses=allowed) as sender:
+        url = f"http://{NAME}:{receiver.port}/"
+        kinds = [sender.send(outgoing(url)).error_kind for _ in range(2)]
+    assert kinds == [None, "blocked_address"]
+    assert len(receiver.requests) == 1
 
 
 def test_the_systems_resolver_knows_localhost() -> None:

@@ -7,12 +7,15 @@ import pytest
 from tests.receivers import (
     Behaviour,
     ScriptedReceiver,
+    Visit,
     close_without_answer,
+    read_request,
     respond,
     send_bytes,
     then_close,
 )
 from tests.webhooks.engine.sending import answer_names, in_threads, outgoing, sending
+from webhooks.engine.sender import Sender, SenderConfig
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -54,6 +57,31 @@ def test_a_receiver_that_closes_without_saying_so_loses_nothing() -> None:
         batches = in_threads(8, lambda: [sender.send(outgoing(receiver.url)) for _ in range(12)])
     assert {answer.status_code for batch in batches for answer in batch} == {200}
     assert len(receiver.requests) == 96
+
+
+def once_a_connection(visit: Visit) -> None:
+    """Answer one request. Whatever follows meets a connection that is closed just then."""
+    read_request(visit.sock)
+    visit.send(OK)
+    visit.sock.recv(1)
+
+
+def let_it_rest(sender: Sender, seconds: float) -> None:
+    """As if so much time had passed since the last answer."""
+    for connection in sender._wire.idle._waiting:
+        connection.idle_since -= seconds
+
+
+@pytest.mark.parametrize("pause", [0.9, 1.0, 1.1])
+def test_a_receiver_that_closes_what_is_idle_for_a_second_never_costs_an_attempt(
+    pause: float,
+) -> None:
+    window = {"idle_settle_s": SenderConfig.idle_settle_s}
+    with ScriptedReceiver(at_connect=once_a_connection) as receiver, sending(**window) as sender:
+        for _ in range(20):
+            assert sender.send(outgoing(receiver.url)).error_kind is None
+            let_it_rest(sender, pause)
+    assert receiver.connections == 20
 
 
 def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next() -> None:

@@ -74,6 +74,24 @@ def test_a_certificate_that_is_not_valid_is_a_tls_failure(
     assert receiver.requests == []
 
 
+def test_what_was_refused_once_is_refused_again_and_what_was_accepted_helps_nobody_else(
+    authority: Authority,
+) -> None:
+    """Nothing that is kept, connection or session, lets an attempt past the verification."""
+    good, bad = authority.issue(NAME), authority.issue(NAME, self_signed=True)
+    with (
+        ScriptedReceiver(tls=good) as sound,
+        ScriptedReceiver(tls=bad) as rotten,
+        sending(ca_bundle=str(authority.bundle)) as sender,
+    ):
+        urls = [f"https://{NAME}:{receiver.port}/" for receiver in (rotten, sound, rotten, sound)]
+        kinds = [sender.send(outgoing(url)).error_kind for url in urls * 2]
+        other_name = sender.send(outgoing(f"https://www.receiver.example:{sound.port}/"))
+    assert kinds == ["tls", None] * 4
+    assert rotten.requests == []
+    assert other_name.error_kind == "tls"
+
+
 def test_an_unknown_authority_is_a_tls_failure(authority: Authority) -> None:
     with ScriptedReceiver(tls=authority.issue(NAME)) as receiver:
         answer = post_once(f"https://{NAME}:{receiver.port}/")
@@ -101,6 +119,20 @@ def test_the_environment_takes_no_authority_away(
     with ScriptedReceiver(tls=authority.issue(NAME)) as receiver:
         answer = post_once(f"https://{NAME}:{receiver.port}/", ca_bundle=str(authority.bundle))
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_a_proxy_of_the_environment_sees_no_tls_either(
+    name: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        ScriptedReceiver() as proxy,
+        ScriptedReceiver(tls=authority.issue("127.0.0.1")) as receiver,
+    ):
+        for variable in (name, name.lower()):
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.port}")
+        answer = post_once(receiver.url, ca_bundle=str(authority.bundle))
+    assert (answer.status_code, proxy.connections) == (200, 0)
 
 
 def test_a_bundle_that_is_missing_stops_the_start() -> None:

@@ -1,15 +1,8 @@
-"""The table of verdicts, row by row for each policy: from an answer on a socket, and from a double of requests."""
+"""The table of verdicts, row by row for each policy: by answers on sockets, by a double of requests."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +10,9 @@ import pytest
 import requests
 import responses
 
-from tests.receivers import (
-    Authority,
-    Behaviour,
-    ScriptedReceiver,
-    Visit,
-    hang,
-    reset,
-    respond,
-    send_bytes,
-    then_close,
-)
-from tests.webhooks.engine.sending import answer_names, sending
-from webhooks import secrets
-from webhooks.engine import attempts
-from webhooks.engine.claims import Claimed
-from webhooks.engine.recorder import Outcome
-from webhooks.engine.sender import Sender
-from webhooks.rules import signing
+from tests.receivers import ScriptedReceiver, Visit, respond
+from tests.webhooks.engine.sending import sending
+from tests.webhooks.engine.troubles import TROUBLES, made
 from webhooks.rules.policies import PRESETS
 from webhooks.rules.verdicts import ErrorKind
 
@@ -55,30 +33,6 @@ def expected(policy: str, key: str, value: int | str) -> str:
     return VERDICTS[row["verdict"]]
 
 
-def claimed(policy: str, url: str) -> Claimed:
-    """An attempt that was just claimed."""
-    return Claimed(
-        claimed_monotonic=time.monotonic(),
-        attempt_id=1,
-        delivery_id=uuid.uuid4(),
-        endpoint_id=uuid.uuid4(),
-        policy=PRESETS[policy],
-        number=1,
-        claimed_at=datetime.now(UTC),
-        event_id=uuid.uuid4(),
-        event_type="test.event",
-        url=url,
-        body=b"{}",
-        secret_ciphertexts=[secrets.encrypt(signing.new_secret())],
-        headers_ciphertext="",
-        hops=None,
-    )
-
-
-def made(sender: Sender, policy: str, url: str) -> Outcome:
-    return attempts.make(sender, claimed(policy, url))
-
-
 # --- by socket ----------------------------------------------------------------------------------
 
 
@@ -92,58 +46,6 @@ def test_each_status_on_the_wire_is_judged_as_in_the_table(policy: str) -> None:
         (status, expected(policy, "status", status)) for status in STATUSES
     ]
     assert len(receiver.requests) == len(STATUSES)
-
-
-Trouble = Callable[[Path], AbstractContextManager[str]]
-
-
-def receiver_that(behaviour: Behaviour) -> Trouble:
-    @contextlib.contextmanager
-    def trouble(folder: Path) -> Iterator[str]:
-        with ScriptedReceiver(behaviour) as receiver:
-            yield receiver.url
-
-    return trouble
-
-
-@contextlib.contextmanager
-def no_listener(folder: Path) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    yield f"http://127.0.0.1:{port}/"
-
-
-@contextlib.contextmanager
-def a_certificate_of_its_own(folder: Path) -> Iterator[str]:
-    pem = Authority(folder).issue("127.0.0.1", self_signed=True)
-    with ScriptedReceiver(tls=pem) as receiver:
-        yield receiver.url
-
-
-@contextlib.contextmanager
-def no_such_name(folder: Path) -> Iterator[str]:
-    def unknown(host: str) -> list[str]:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    with pytest.MonkeyPatch.context() as patch:
-        answer_names(patch, unknown)
-        yield URL
-
-
-@contextlib.contextmanager
-def an_address_inside(folder: Path) -> Iterator[str]:
-    yield "https://10.0.0.1/"
-
-
-TROUBLES: dict[str, Trouble] = {
-    "timeout": receiver_that(hang),
-    "dns": no_such_name,
-    "connection_refused": no_listener,
-    "connection_reset": receiver_that(reset),
-    "tls": a_certificate_of_its_own,
-    "protocol": receiver_that(then_close(send_bytes(b"220 mail.example ESMTP\r\n"))),
-    "blocked_address": an_address_inside,
-}
 
 
 def test_each_kind_of_the_table_can_be_provoked() -> None:
