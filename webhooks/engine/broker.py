@@ -69,7 +69,22 @@ class ClockBroker(ORM):  # type: ignore[misc]
 
     def _ordinary(self) -> list[Package]:
         assert self._clock is not None
-        return (super().dequeue() or []) if self._clock.ordinary_due() else []
+        if not self._clock.ordinary_due():
+            return []
+        return [task for task in super().dequeue() or [] if self._is_readable(task)]
+
+    def _is_readable(self, task: Package) -> bool:
+        """A task of another release may name what is no more. It is dropped, for reading it would end the
+        pusher, again and again.
+        """
+        number, payload = task
+        try:
+            SignedPackage.loads(payload)
+        except Exception:
+            logger.exception("task %s cannot be read: dropped", number)
+            self.fail(number)
+            return False
+        return True
 
 
 class Clock:

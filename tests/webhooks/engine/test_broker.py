@@ -8,6 +8,9 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
+from django_q.models import OrmQ, Task
+from django_q.monitor import save_task
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 from pytest_django import Settings
@@ -90,6 +93,67 @@ def test_each_tick_is_handed_out_once_a_period(settings: Settings, transactional
 def test_ordinary_tasks_come_through_too(broker: ClockBroker) -> None:
     async_task("math.floor", 1.5, broker=broker)
     assert first_of(broker) == ["math.floor"]
+
+
+class Renamed:
+    """What a task of an older release may hold."""
+
+
+def test_a_task_that_cannot_be_read_is_dropped_and_holds_up_no_other(
+    broker: ClockBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """django-q2's pusher would end, and end again as often as the task is handed out."""
+    broker.enqueue(SignedPackage.dumps({"func": "math.floor", "args": (Renamed(),)}))
+    monkeypatch.delattr("tests.webhooks.engine.test_broker.Renamed")
+    broker.enqueue("neither signed nor packed")
+    async_task("math.floor", 1.5, broker=broker)
+
+    assert first_of(broker) == ["math.floor"]
+    assert OrmQ.objects.count() == 1
+    assert caplog.text.count("cannot be read: dropped") == 2
+
+
+def test_work_that_was_never_announced_is_found_in_the_table(
+    broker: ClockBroker, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No notification: as after a crash between the two, or from a database that was restored."""
+    monkeypatch.setattr("webhooks.publishing.wake_engine", lambda: None)
+    scene.dispatched()
+    assert not any(True for _ in broker._clock._listener.notifies(timeout=0))  # type: ignore[union-attr]
+    assert first_of(broker) == [DELIVER]
+
+
+def test_what_was_missed_for_half_a_day_is_handed_out_once(
+    settings: Settings, transactional_db: None
+) -> None:
+    settings.CLOCK_TICKS = {TICK: 3600.0}
+    clock = Clock()
+    clock._ticks[TICK] -= 12 * 3600
+    assert [names(clock.wait()).count(TICK) for _ in range(3)] == [1, 0, 0]
+
+
+def test_a_clock_of_before_the_fork_is_not_used_after_it(broker: ClockBroker, scene: Scene) -> None:
+    """Two processes on one connection would take each other's answers."""
+    assert broker._clock
+    broker._clock.process -= 1
+    inherited = broker._clock._listener.info.backend_pid
+    scene.dispatched()
+    assert first_of(broker) == [DELIVER]
+    assert broker._clock._listener.info.backend_pid != inherited
+
+
+def test_a_tick_that_fails_each_time_leaves_one_row_and_no_arguments(
+    settings: Settings, transactional_db: None
+) -> None:
+    """django-q2 keeps every failure for ever, but one row for each id."""
+    settings.CLOCK_TICKS = {TICK: 0.0}
+    clock = Clock()
+    for _ in range(3):
+        [task] = [SignedPackage.loads(payload) for _, payload in clock.wait()]
+        task |= {"success": False, "result": "it failed", "stopped": timezone.now()}
+        save_task(task, ClockBroker("console"))
+    [row] = Task.objects.all()
+    assert (row.args, row.kwargs, row.attempt_count) == ((), {}, 3)
 
 
 def test_a_database_that_cuts_the_connection_costs_one_empty_round(
