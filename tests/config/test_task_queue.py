@@ -7,6 +7,7 @@ import re
 
 import pytest
 from django.conf import settings
+from django.utils.module_loading import import_string
 from django_q import conf
 from django_q.conf import Conf
 
@@ -44,3 +45,15 @@ def test_what_decides_about_attempts_is_not_left_to_the_queue() -> None:
     assert Conf.QUEUE_LIMIT <= Conf.WORKERS
     assert Conf.TIMEOUT < settings.LEASE_S
     assert Conf.TIMEOUT < Conf.RETRY
+
+
+def test_each_tick_of_the_clock_is_a_function_that_there_is() -> None:
+    """A misspelt one would fail in silence once a second, and what it sweeps would stay."""
+    assert {task for task in settings.CLOCK_TICKS if not callable(import_string(task))} == set()
+    assert all(0 < period <= 2 for period in settings.CLOCK_TICKS.values())
+    assert {
+        "commands.tasks.sweep_ack_deadlines",
+        "webhooks.engine.tasks.sweep_leases",
+        "webhooks.engine.heartbeat.probe",
+        "organizations.tasks.send_notices",
+    } <= set(settings.CLOCK_TICKS)

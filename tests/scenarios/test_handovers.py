@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from django.core import signing
@@ -110,8 +111,14 @@ def what_was_renamed(monkeypatch: pytest.MonkeyPatch) -> object:
 def test_what_another_release_or_another_key_left_in_the_queue_stops_nothing(
     scene: Scene, tmp_path: Path, what_was_renamed: object
 ) -> None:
-    task = {"id": "1" * 32, "name": "left", "func": "webhooks.gone.away", "args": (), "kwargs": {}}
-    task |= {"started": scene.dataset.created_at}
+    task: dict[str, Any] = {
+        "id": "1" * 32,
+        "name": "left",
+        "func": "webhooks.gone.away",
+        "args": (),
+        "kwargs": {},
+        "started": scene.dataset.created_at,
+    }
     left = [
         SignedPackage.dumps(task),
         SignedPackage.dumps(task | {"args": (what_was_renamed,)}),

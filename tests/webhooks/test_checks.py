@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
+from django.conf import settings as configured
 from django.core.checks import run_checks
 from pytest_django import Settings
 
@@ -61,3 +65,21 @@ def test_more_workers_than_the_embedded_database_has_connections_for_are_refused
     assert errors() == ["webhooks.E005"]
     settings.DELIVERY_WORKERS = 17
     assert errors() == []
+
+
+@pytest.mark.parametrize("command", ["cluster", "pool"])
+def test_workers_do_not_start_with_settings_that_cannot_work(command: str) -> None:
+    """One sentence at the start, not ten thousand attempts that fail."""
+    started = subprocess.run(
+        [sys.executable, "manage.py", command],
+        cwd=configured.BASE_DIR,
+        env={**os.environ, "ENDPOINT_CA_BUNDLE": "/nowhere/authorities.pem"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert started.returncode == 1
+    assert "(webhooks.E004) ENDPOINT_CA_BUNDLE (/nowhere/authorities.pem)" in started.stderr

@@ -153,5 +153,5 @@ def test_the_mail_about_a_disabled_endpoint_names_its_host_and_no_more(
     message = mails.message_of(mail)
 
     assert "refused the connection" in message.body
-    assert CONFIDENTIAL not in message.subject + message.body + repr(message.alternatives)
+    assert CONFIDENTIAL not in f"{message.subject}{message.body}{message.alternatives}"
     assert CONFIDENTIAL not in repr(list(Notice.objects.values()))

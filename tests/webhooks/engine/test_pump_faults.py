@@ -110,8 +110,8 @@ def sessions(state: str) -> list[str]:
         cursor.execute(
             "SELECT query FROM pg_stat_activity WHERE datname = current_database()"
             " AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND state = %s"
-            " AND xact_start < clock_timestamp() - %s / 2",
-            [state, A_WHILE],
+            " AND xact_start < clock_timestamp() - make_interval(secs => %s)",
+            [state, A_WHILE.total_seconds() / 2],
         )
         return [query for (query,) in cursor.fetchall()]
 

@@ -84,7 +84,9 @@ TROUBLES: dict[str, Trouble] = {
 }
 
 
-def claimed(policy: str, url: str, secret: str | None = None) -> Claimed:
+def claimed(
+    policy: str, url: str, secret: str | None = None, body: bytes = b"{}", number: int = 1
+) -> Claimed:
     """An attempt that was just claimed."""
     return Claimed(
         claimed_monotonic=time.monotonic(),
@@ -92,12 +94,12 @@ def claimed(policy: str, url: str, secret: str | None = None) -> Claimed:
         delivery_id=uuid.uuid4(),
         endpoint_id=uuid.uuid4(),
         policy=PRESETS[policy],
-        number=1,
+        number=number,
         claimed_at=datetime.now(UTC),
         event_id=uuid.uuid4(),
         event_type="test.event",
         url=url,
-        body=b"{}",
+        body=body,
         secret_ciphertexts=[secrets.encrypt(secret or signing.new_secret())],
         headers_ciphertext="",
         hops=None,
