@@ -26,6 +26,8 @@ from webhooks.models import Attempt, Endpoint
 # A command's id says when it was issued by the clock of the machine that issued it, ``issued_at`` by the
 # database's. Ids this much outside of a time are still looked at.
 CLOCKS_DIFFER: Final = timedelta(hours=1)
+# A command's id on its timeline.
+LINES: Final = "timeline__command_id"
 # A search that walks longer than this is not going to please whoever waits for it.
 SEARCH_S: Final = 2.0
 
@@ -99,12 +101,15 @@ def searching(filters: Filters) -> Iterator[None]:
 def _ids(filters: Filters) -> str:
     """Where the command's id stands in the index that serves these filters."""
     if filters.issued_by_id or filters.api_key_id:
-        return "timeline__command_id"
+        return LINES
     return "delivery__command_id" if filters.endpoint_id else "pk"
 
 
 def _bounds(ids: str, filters: Filters, span: Span) -> dict[str, Any]:
-    """Where to begin and end, told of both ids: the planner takes them for equal, their bounds not."""
+    """Where to begin and end in that index.
+
+    Of a line's command the planner knows that it is the command, but not that both have the same bounds.
+    """
     since, until = filters.since, filters.until
     bounds = {
         "gt": span.after,
@@ -114,7 +119,7 @@ def _bounds(ids: str, filters: Filters, span: Span) -> dict[str, Any]:
     }
     return {
         f"{name}__{bound}": value
-        for name in {ids, "pk"}
+        for name in ([ids, "pk"] if ids == LINES else [ids])
         for bound, value in bounds.items()
         if value is not None
     }

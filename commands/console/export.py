@@ -21,7 +21,7 @@ from organizations.clock import rfc3339
 from organizations.models import Organization
 
 BATCH = 1000
-# A file of a million rows takes a web thread for a minute. Most threads stay for those who report.
+# A file of a million rows takes a web thread for two minutes. Most threads stay for those who report.
 AT_ONCE: Final = 2
 _slots = threading.BoundedSemaphore(AT_ONCE)
 

@@ -70,3 +70,13 @@ def test_the_cookie_of_a_browser_decides_for_its_pages_and_polls(scene: Scene) -
     polled = visitor.poll("/commands/", "commands-live", in_utc.revision)
     assert polled.status == 200
     assert "UTC+9 (Asia/Tokyo)" in polled.html
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("plain_static")
+def test_the_admin_shows_times_in_the_same_zone(scene: Scene) -> None:
+    command, visitor = scene.issued(), Visitor(scene.owner)
+    visitor.client.cookies[zones.COOKIE] = "Asia/Tokyo"
+    in_tokyo = timezone.localtime(command.issued_at, zones.named("Asia/Tokyo"))
+    shown = visitor.get(f"/admin/commands/command/{command.pk}/change/")
+    assert f"{in_tokyo:%Y-%m-%d %H:%M:%S} JST" in shown.text
