@@ -71,6 +71,11 @@ class EndpointRow:
         return f"{left} more {unit} it"
 
     @property
+    def is_near(self) -> bool:
+        """Half of the way to being disabled: a failure now and then is no reason to be alarmed."""
+        return 2 * self.health.consecutive_failures >= self.endpoint.schedule.disable_rule.count
+
+    @property
     def disabled_because(self) -> str:
         """The reason in words; the engine's own is a code."""
         reason = self.endpoint.disabled_reason
