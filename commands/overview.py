@@ -6,6 +6,7 @@ its bound: the page is asked for every few seconds, all day, on a wall.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ TIMED_OUT_FOR: Final = timedelta(hours=24)
 # half of its time is nothing to be nervous about.
 DEADLINE_WITHIN: Final = timedelta(minutes=2)
 # Commands that each question looks at, and those of them that the page names.
-REACH: Final = 200
+REACH: Final = 100
 SHOWN: Final = 5
 
 # States that a command leaves again are counted whole, the others for commands of the last day.
@@ -38,22 +39,16 @@ COUNTED_TO: Final = 10_000
 LARGE: Final = 1000
 LARGE_KEPT_S: Final = 15
 
-# One statement asks all three questions: a page that is polled pays for each way to the database.
-_QUESTION = """(
-SELECT '{kind}', line.id, line.name, line.client_token, dataset.name, line.at, line.reason, line.total
-  FROM ({lines}) line JOIN commands_dataset dataset ON dataset.id = line.dataset_id ORDER BY place
-)"""
-
 # The newest of the state; who was issued long before it was dispatched may be beyond the reach.
 TIMED_OUT = """
     SELECT newest.*, settled_at AS at, '' AS reason, count(*) OVER () AS total,
            row_number() OVER (ORDER BY settled_at DESC) AS place
       FROM (SELECT * FROM commands_command
              WHERE organization_id = %(organization)s::uuid AND state = 'timed_out'
-             ORDER BY id DESC LIMIT %(reach)s::int) newest
+             ORDER BY id DESC LIMIT {reach}) newest
      WHERE settled_at >= %(timed_out_since)s::timestamptz
        AND NOT EXISTS (SELECT FROM commands_command again WHERE again.reissue_of_id = newest.id)
-     ORDER BY place LIMIT %(shown)s::int
+     ORDER BY place LIMIT {shown}
 """
 
 REFUSED = """
@@ -62,8 +57,8 @@ REFUSED = """
       FROM (SELECT * FROM commands_command
              WHERE organization_id = %(organization)s::uuid
                AND state = 'logged' AND dispatch_refusal <> ''
-             ORDER BY id DESC LIMIT %(reach)s::int) newest
-     ORDER BY place LIMIT %(shown)s::int
+             ORDER BY id DESC LIMIT {reach}) newest
+     ORDER BY place LIMIT {shown}
 """
 
 # The deadlines of all organizations lie in one index, so the nearest may all be another's. But then this
@@ -74,24 +69,24 @@ DEADLINES = """
               FROM (SELECT id, dispatched_at, ack_deadline
                       FROM (SELECT * FROM commands_command
                              WHERE organization_id = %(organization)s::uuid AND state = 'delivered'
-                             ORDER BY id DESC LIMIT %(reach)s::int) waiting
+                             ORDER BY id DESC LIMIT {reach}) waiting
                     UNION
                     SELECT id, dispatched_at, ack_deadline
                       FROM (SELECT * FROM commands_command
                              WHERE state = 'delivered' AND ack_deadline < %(deadline_until)s::timestamptz
-                             ORDER BY ack_deadline LIMIT %(reach)s::int) nearest
+                             ORDER BY ack_deadline LIMIT {reach}) nearest
                      WHERE organization_id = %(organization)s::uuid) candidate
              WHERE ack_deadline < least(
                    %(deadline_until)s::timestamptz,
                    %(now)s::timestamptz + (ack_deadline - dispatched_at) / 3)
-             ORDER BY place LIMIT %(shown)s::int) soon
+             ORDER BY place LIMIT {shown}) soon
       JOIN commands_command command USING (id)
 """
 
-NEEDS = " UNION ALL ".join(
-    _QUESTION.format(kind=kind, lines=lines)
-    for kind, lines in (("timed_out", TIMED_OUT), ("refused", REFUSED), ("deadlines", DEADLINES))
-)
+QUESTION = """(
+SELECT '{kind}', line.id, line.name, line.client_token, dataset.name, line.at, line.reason, line.total
+  FROM ({lines}) line JOIN commands_dataset dataset ON dataset.id = line.dataset_id ORDER BY place
+)"""
 
 COUNTS = """
 SELECT wanted.name, counted.count
@@ -144,15 +139,25 @@ def needing_a_person(organization: Organization, now: datetime) -> Waiting:
         "now": now,
         "timed_out_since": now - TIMED_OUT_FOR,
         "deadline_until": now + DEADLINE_WITHIN,
-        "reach": REACH,
-        "shown": SHOWN,
     }
     found: dict[str, list[Line]] = {"timed_out": [], "refused": [], "deadlines": []}
     totals = dict.fromkeys(found, 0)
-    for kind, *line, total in prepared.execute(NEEDS, asked):
+    for kind, *line, total in prepared.execute(_needs(REACH, SHOWN), asked):
         found[kind].append(Line(*line))
         totals[kind] = total
     return Waiting(**{kind: Some(lines, totals[kind]) for kind, lines in found.items()})
+
+
+@functools.cache
+def _needs(reach: int, shown: int) -> str:
+    """All three questions in one way to the database. The bounds stand in the text: with unknown ones the
+    database would plan the statement anew each time, which takes longer than to run it.
+    """
+    kinds = {"timed_out": TIMED_OUT, "refused": REFUSED, "deadlines": DEADLINES}
+    return " UNION ALL ".join(
+        QUESTION.format(kind=kind, lines=lines.format(reach=reach, shown=shown))
+        for kind, lines in kinds.items()
+    )
 
 
 def counts(organization: Organization, now: datetime) -> dict[State, int]:

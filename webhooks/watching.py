@@ -74,7 +74,7 @@ def watch(organization: Organization, now: datetime) -> Watched:
     late = now - LATE_AFTER
     asked = {"organization": organization.pk, "late": late, "at_most": AT_MOST}
     suspects = prepared.execute(SUSPECTS, asked)
-    found = Endpoint.objects.in_bulk([pk for pk, *_ in suspects]) if suspects else {}
+    found = Endpoint.objects.in_bulk([pk for pk, *_ in suspects])
     healths = health_of(found.values())
     ailing = [Ailing(endpoint, healths[pk]) for pk, endpoint in found.items()]
     disabled = [one for one in ailing if not one.endpoint.enabled]
