@@ -43,6 +43,11 @@ def revision_of(*facts: object) -> str:
     return hashlib.blake2s(repr(facts).encode(), digest_size=12).hexdigest()
 
 
+def is_poll(request: ConsoleRequest) -> bool:
+    """Whether only what changed is asked for: most of these learn that nothing did."""
+    return bool(request.htmx and REVISION_HEADER in request.headers)
+
+
 def unchanged(request: ConsoleRequest, revision: str) -> HttpResponse | None:
     """204 for a poll whose page shows this revision already."""
     if request.htmx and request.headers.get(REVISION_HEADER) == revision:

@@ -79,12 +79,19 @@ def _answered(answer: str) -> Q:
     return Q(status_code__gte=lowest, status_code__lt=lowest + 100)
 
 
+def _listing(endpoint: Endpoint) -> Listing[Attempt]:
+    attempts = Attempt.objects.filter(endpoint=endpoint).select_related("delivery__event")
+    return Listing(attempts.defer("delivery__event__body"), "pk", "claimed_at")
+
+
 def page_of(endpoint: Endpoint, before: int | None, condition: Q | None) -> Page[Attempt]:
     """The endpoint's newest attempts, or those older than ``before``."""
-    attempts = Attempt.objects.filter(endpoint=endpoint).select_related("delivery__event")
-    return Listing(attempts.defer("delivery__event__body"), "pk", "claimed_at").page(
-        before, condition
-    )
+    return _listing(endpoint).page(before, condition)
+
+
+def sight_of(endpoint: Endpoint, before: int | None, condition: Q | None) -> Page[Any]:
+    """Whatever of that page can change."""
+    return _listing(endpoint).sight(before, condition, "finished_at")
 
 
 def facts_of(attempt: Attempt) -> tuple[Any, ...]:

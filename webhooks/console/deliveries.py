@@ -48,6 +48,7 @@ CARRIED: Final = {
     EVENTS: Q(command_id__isnull=True, is_ping=False),
     PINGS: Q(is_ping=True),
 }
+FACTS: Final = ("state", "attempts", "next_attempt_at", "lease_until", "endpoint__name")
 # So many pending deliveries are found wherever they are; of more, the newest are what is looked for.
 PENDING_AT_MOST = 500
 
@@ -127,15 +128,31 @@ def page_of(
     organization: Organization, form: DeliveryFilterForm, before: UUID | None
 ) -> Page[Delivery]:
     """The organization's newest deliveries that match, or those older than ``before``."""
+    listing, condition = _listing(organization, form, before)
+    return listing.page(before, condition)
+
+
+def sight_of(
+    organization: Organization, form: DeliveryFilterForm, before: UUID | None
+) -> Page[Any]:
+    """Whatever of that page can change."""
+    listing, condition = _listing(organization, form, before)
+    return listing.sight(before, condition, *FACTS)
+
+
+def _listing(
+    organization: Organization, form: DeliveryFilterForm, before: UUID | None
+) -> tuple[Listing[Delivery], Q | None]:
     mine = with_all(Delivery.objects.filter(organization=organization))
+    condition = form.condition
     if event := form.cleaned_data.get("event"):
         mine = mine.filter(event_id=event)
     elif form.cleaned_data.get("state") == State.PENDING:
         pending = _pending(organization)
         if len(pending) <= PENDING_AT_MOST:
-            found = _newest_of(pending, before, form.condition)
-            return Listing(mine.filter(pk__in=found), "pk", "created_at").page(before)
-    return Listing(mine, "pk", "created_at").page(before, form.condition)
+            mine = mine.filter(pk__in=_newest_of(pending, before, condition))
+            condition = None
+    return Listing(mine, "pk", "created_at"), condition
 
 
 def _newest_of(pending: list[UUID], before: UUID | None, condition: Q | None) -> list[UUID]:
@@ -156,7 +173,7 @@ def _pending(organization: Organization) -> list[UUID]:
 
 
 def facts_of(delivery: Delivery) -> tuple[Any, ...]:
-    """Whatever of a delivery can change on a page."""
+    """Whatever of a delivery can change on a page: ``FACTS``, read from the delivery."""
     d = delivery
     return (d.pk, d.state, d.attempts, d.next_attempt_at, d.lease_until, d.endpoint.name)
 

@@ -44,6 +44,18 @@ class Listing(Generic[M]):
 
     def page(self, before: Any, matching: Q | None = None) -> Page[M]:
         """The newest rows that match, or those before the row with that key."""
+        rows, stop = self._narrowed(before, matching)
+        return self._cut(list(rows[: PAGE_SIZE + 1]), stop)
+
+    def sight(self, before: Any, matching: Q | None, *fields: str) -> Page[Any]:
+        """The same page with these fields alone, at a fraction of its cost: what a poll compares."""
+        rows, stop = self._narrowed(before, matching)
+        named = rows.values_list(self.key, *fields, named=True)
+        return self._cut(list(named[: PAGE_SIZE + 1]), stop)
+
+    def _narrowed(
+        self, before: Any, matching: Q | None
+    ) -> tuple[QuerySet[M], tuple[Any, datetime] | None]:
         rows = self.rows.order_by(f"-{self.key}")
         if before is not None:
             rows = rows.filter(**{f"{self.key}__lt": before})
@@ -52,7 +64,9 @@ class Listing(Generic[M]):
             rows = rows.filter(matching)
         if stop:
             rows = rows.filter(**{f"{self.key}__gte": stop[0]})
-        found = list(rows[: PAGE_SIZE + 1])
+        return rows, stop
+
+    def _cut(self, found: list[Any], stop: tuple[Any, datetime] | None) -> Page[Any]:
         if len(found) > PAGE_SIZE:
             return Page(found[:PAGE_SIZE], getattr(found[PAGE_SIZE - 1], self.key))
         return Page(found, *stop) if stop else Page(found)

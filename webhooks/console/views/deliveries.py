@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.responses import live, revision_of, unchanged
+from organizations.console.responses import is_poll, live, revision_of, unchanged
 from webhooks.console import as_sent, delivery_page, paging
 from webhooks.console import deliveries as shown
 from webhooks.console.deliveries import LOOKS, DeliveryFilterForm, DeliveryRow
@@ -25,10 +25,14 @@ def deliveries(request: ConsoleRequest) -> HttpResponse:
     form = DeliveryFilterForm(request.GET)
     form.is_valid()
     before = paging.identifier(request.GET.get("before", ""))
-    page = shown.page_of(request.actor.organization, form, before)
+    organization = request.actor.organization
+    if is_poll(request):
+        sight = shown.sight_of(organization, form, before)
+        seen = revision_of([tuple(seen) for seen in sight.rows], bool(sight.older))
+        if answer := unchanged(request, seen):
+            return answer
+    page = shown.page_of(organization, form, before)
     revision = revision_of([shown.facts_of(d) for d in page.rows], bool(page.older))
-    if answer := unchanged(request, revision):
-        return answer
     context = {
         "page": page,
         "rows": [DeliveryRow(delivery) for delivery in page.rows],

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.responses import live, revision_of, unchanged
+from organizations.console.responses import is_poll, live, revision_of, unchanged
 from webhooks import endpoints as service
 from webhooks.console import attempts, paging, rows, subscriptions
 from webhooks.console.attempts import OUTCOMES, AttemptFilterForm
@@ -35,14 +35,19 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     form = AttemptFilterForm(request.GET)
     form.is_valid()
     before = paging.number(request.GET.get("before", ""))
-    page = attempts.page_of(row.endpoint, before, form.condition)
     ping = last_ping_of(row.endpoint)
     figures = service.figures_of([row.endpoint])[pk]
-    revision = revision_of(
-        _shown(row), [attempts.facts_of(a) for a in page.rows], bool(page.older), ping, figures
-    )
-    if answer := unchanged(request, revision):
-        return answer
+
+    def revision_with(facts: list[tuple[Any, ...]], goes_on: bool) -> str:
+        return revision_of(_shown(row), facts, goes_on, ping, figures)
+
+    if is_poll(request):
+        sight = attempts.sight_of(row.endpoint, before, form.condition)
+        seen = revision_with([tuple(seen) for seen in sight.rows], bool(sight.older))
+        if answer := unchanged(request, seen):
+            return answer
+    page = attempts.page_of(row.endpoint, before, form.condition)
+    revision = revision_with([attempts.facts_of(a) for a in page.rows], bool(page.older))
     context = {
         **_about(row),
         "ping": ping,
