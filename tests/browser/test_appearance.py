@@ -122,4 +122,5 @@ def test_an_organization_is_chosen_in_its_menu(scene: Scene, open_window: OpenWi
     page.locator("#organization-switch").click()
     page.get_by_role("button", name="Northwind Robotics").click()
     expect(page.locator("#organization-switch")).to_contain_text("Northwind Robotics")
+    page.goto("/commands/")
     expect(page.locator("#issue")).to_be_visible()

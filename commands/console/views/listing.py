@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_POST, require_safe
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import reswap, retarget
 
 from commands.console import export, rows
@@ -36,9 +36,13 @@ def commands(request: ConsoleRequest) -> HttpResponse:
 
 
 @permitted("commands:read")
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def export_commands(request: ConsoleRequest) -> HttpResponseBase:
-    """Everything that the filters in the address leave, as a file."""
+    """Everything that the filters in the address leave, as a file. Who comes back from signing in, where
+    an expired session had sent him, is led to the list.
+    """
+    if request.method != "POST":
+        return redirect(address(request.GET))
     form = FilterForm(request.GET)
     form.is_valid()
     organization = request.actor.organization
