@@ -39,54 +39,53 @@ COUNTED_TO: Final = 10_000
 LARGE: Final = 1000
 LARGE_KEPT_S: Final = 15
 
-# The newest of the state; who was issued long before it was dispatched may be beyond the reach.
+# The newest of the state: one that was dispatched long after its issue may be beyond the reach.
 TIMED_OUT = """
-    SELECT newest.*, settled_at AS at, '' AS reason, count(*) OVER () AS total,
-           row_number() OVER (ORDER BY settled_at DESC) AS place
-      FROM (SELECT * FROM commands_command
-             WHERE organization_id = %(organization)s::uuid AND state = 'timed_out'
-             ORDER BY id DESC LIMIT {reach}) newest
-     WHERE settled_at >= %(timed_out_since)s::timestamptz
-       AND NOT EXISTS (SELECT FROM commands_command again WHERE again.reissue_of_id = newest.id)
-     ORDER BY place LIMIT {shown}
+SELECT 'timed_out' AS kind, id, settled_at AS at, count(*) OVER () AS total
+  FROM (SELECT id, settled_at FROM commands_command
+         WHERE organization_id = %(organization)s::uuid AND state = 'timed_out'
+         ORDER BY id DESC LIMIT {reach}) newest
+ WHERE settled_at >= %(timed_out_since)s::timestamptz
+   AND NOT EXISTS (SELECT FROM commands_command again WHERE again.reissue_of_id = newest.id)
+ ORDER BY at DESC LIMIT {shown}
 """
 
 REFUSED = """
-    SELECT newest.*, issued_at AS at, dispatch_refusal AS reason, count(*) OVER () AS total,
-           row_number() OVER (ORDER BY id DESC) AS place
-      FROM (SELECT * FROM commands_command
-             WHERE organization_id = %(organization)s::uuid
-               AND state = 'logged' AND dispatch_refusal <> ''
-             ORDER BY id DESC LIMIT {reach}) newest
-     ORDER BY place LIMIT {shown}
+SELECT 'refused' AS kind, id, issued_at AS at, count(*) OVER () AS total
+  FROM (SELECT id, issued_at FROM commands_command
+         WHERE organization_id = %(organization)s::uuid
+           AND state = 'logged' AND dispatch_refusal <> ''
+         ORDER BY id DESC LIMIT {reach}) newest
+ ORDER BY at DESC LIMIT {shown}
 """
 
 # The deadlines of all organizations lie in one index, so the nearest may all be another's. But then this
 # one has few commands that wait, and those are found by their state.
 DEADLINES = """
-    SELECT command.*, ack_deadline AS at, '' AS reason, total, place
-      FROM (SELECT id, count(*) OVER () AS total, row_number() OVER (ORDER BY ack_deadline) AS place
-              FROM (SELECT id, dispatched_at, ack_deadline
-                      FROM (SELECT * FROM commands_command
-                             WHERE organization_id = %(organization)s::uuid AND state = 'delivered'
-                             ORDER BY id DESC LIMIT {reach}) waiting
-                    UNION
-                    SELECT id, dispatched_at, ack_deadline
-                      FROM (SELECT * FROM commands_command
-                             WHERE state = 'delivered' AND ack_deadline < %(deadline_until)s::timestamptz
-                             ORDER BY ack_deadline LIMIT {reach}) nearest
-                     WHERE organization_id = %(organization)s::uuid) candidate
-             WHERE ack_deadline < least(
-                   %(deadline_until)s::timestamptz,
-                   %(now)s::timestamptz + (ack_deadline - dispatched_at) / 3)
-             ORDER BY place LIMIT {shown}) soon
-      JOIN commands_command command USING (id)
+SELECT 'deadlines' AS kind, id, ack_deadline AS at, count(*) OVER () AS total
+  FROM ((SELECT id, dispatched_at, ack_deadline FROM commands_command
+          WHERE organization_id = %(organization)s::uuid AND state = 'delivered'
+          ORDER BY id DESC LIMIT {reach})
+        UNION
+        SELECT id, dispatched_at, ack_deadline
+          FROM (SELECT id, organization_id, dispatched_at, ack_deadline FROM commands_command
+                 WHERE state = 'delivered' AND ack_deadline < %(deadline_until)s::timestamptz
+                 ORDER BY ack_deadline LIMIT {reach}) nearest
+         WHERE organization_id = %(organization)s::uuid) waiting
+ WHERE ack_deadline < least(%(deadline_until)s::timestamptz,
+                            %(now)s::timestamptz + (ack_deadline - dispatched_at) / 3)
+ ORDER BY at LIMIT {shown}
 """
 
-QUESTION = """(
-SELECT '{kind}', line.id, line.name, line.client_token, dataset.name, line.at, line.reason, line.total
-  FROM ({lines}) line JOIN commands_dataset dataset ON dataset.id = line.dataset_id ORDER BY place
-)"""
+# All three with one way to the database; then what a page says of the few that it names.
+NEEDS = f"""
+SELECT found.kind, command.id, command.name, command.client_token, dataset.name, found.at,
+       CASE found.kind WHEN 'refused' THEN command.dispatch_refusal ELSE '' END, found.total
+  FROM (({TIMED_OUT}) UNION ALL ({REFUSED}) UNION ALL ({DEADLINES})) found
+  JOIN commands_command command ON command.id = found.id
+  JOIN commands_dataset dataset ON dataset.id = command.dataset_id
+ ORDER BY found.at
+"""  # noqa: S608
 
 COUNTS = """
 SELECT wanted.name, counted.count
@@ -145,19 +144,18 @@ def needing_a_person(organization: Organization, now: datetime) -> Waiting:
     for kind, *line, total in prepared.execute(_needs(REACH, SHOWN), asked):
         found[kind].append(Line(*line))
         totals[kind] = total
+    # The newest first, but of what is to come the next.
+    found["timed_out"].reverse()
+    found["refused"].reverse()
     return Waiting(**{kind: Some(lines, totals[kind]) for kind, lines in found.items()})
 
 
 @functools.cache
 def _needs(reach: int, shown: int) -> str:
-    """All three questions in one way to the database. The bounds stand in the text: with unknown ones the
-    database would plan the statement anew each time, which takes longer than to run it.
+    """The bounds stand in the statement: with unknown ones the database would plan it anew each time, which
+    takes longer than to run it.
     """
-    kinds = {"timed_out": TIMED_OUT, "refused": REFUSED, "deadlines": DEADLINES}
-    return " UNION ALL ".join(
-        QUESTION.format(kind=kind, lines=lines.format(reach=reach, shown=shown))
-        for kind, lines in kinds.items()
-    )
+    return NEEDS.format(reach=reach, shown=shown)
 
 
 def counts(organization: Organization, now: datetime) -> dict[State, int]:
