@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
@@ -41,6 +42,10 @@ class ConsoleRequest(HttpRequest):
 
 
 View = Callable[Concatenate[ConsoleRequest, P], HttpResponseBase]
+
+
+# For an act's page: it says what the act means, and a POST does it.
+confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class GuardedView(Protocol[P]):

@@ -1,14 +1,25 @@
-"""Form fields that every console form builds on."""
+"""What every console form builds on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django import forms
+from django.http import HttpRequest, QueryDict
 
 from organizations import passwords
 from organizations.console import once
 from organizations.models import User
+
+
+def posted(request: HttpRequest) -> QueryDict | None:
+    """What a form is bound to; a form that is only shown is bound to nothing."""
+    return request.POST if request.method == "POST" else None
+
+
+def status_of(form: forms.Form) -> int:
+    """The status of a page that shows the form."""
+    return 422 if form.errors else 200
 
 
 class ConsoleForm(forms.Form):
@@ -35,11 +46,11 @@ class OnceForm(ConsoleForm):
 
 
 class PasswordForm(ConsoleForm):
-    """Who hands out power shows that it is really them."""
+    """Who hands out power shows that it is really them; ``asked_since`` says which power."""
 
+    asked_since = "this hands out access"
     password = forms.CharField(
         label="Your password",
-        help_text="Asked again, since this hands out access.",
         max_length=1000,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -48,6 +59,7 @@ class PasswordForm(ConsoleForm):
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user = user
+        self.fields["password"].help_text = f"Asked again, since {self.asked_since}."
         # Last, whatever fields come with it.
         self.order_fields([name for name in self.fields if name != "password"])
 
@@ -55,7 +67,10 @@ class PasswordForm(ConsoleForm):
         try:
             passwords.check_form(self._user, self.cleaned_data["password"])
         except forms.ValidationError:
-            for field in self.fields.values():
-                field.widget.attrs.pop("autofocus", None)
-            self.fields["password"].widget.attrs["autofocus"] = True
+            self.begin_at("password")
             raise
+
+    def begin_at(self, wanted: str) -> None:
+        """Have whoever opens the form write there first."""
+        for name, field in self.fields.items():
+            field.widget.attrs["autofocus"] = name == wanted

@@ -12,13 +12,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
-from django.views.decorators.http import require_http_methods
 
 from organizations import keys as service
 from organizations.actors import Actor
 from organizations.console import once
-from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.fields import ConsoleForm, OnceForm, PasswordForm
+from organizations.console.access import ConsoleRequest, confirmed_by_post, permitted
+from organizations.console.fields import ConsoleForm, OnceForm, PasswordForm, posted, status_of
 from organizations.console.responses import done, page_or_sheet
 from organizations.keys import ScopesRefused
 from organizations.models import ApiKey, Membership
@@ -63,8 +62,6 @@ FIRST_CALLS: Final = (
         '{"commandId": "…", "outcome": "success"}',
     ),
 )
-
-confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class MemberField(forms.ModelChoiceField):  # type: ignore[type-arg]
@@ -125,7 +122,7 @@ def make(request: ConsoleRequest) -> HttpResponse:
     """A new key. Its text is on the answer to this very request and nowhere else: the form works once, so
     that a reload leads to the list.
     """
-    form = KeyForm(request.actor, request.POST if request.method == "POST" else None)
+    form = KeyForm(request.actor, posted(request))
     if not form.is_valid():
         return _ask(request, form)
     wanted = form.cleaned_data
@@ -146,8 +143,7 @@ def make(request: ConsoleRequest) -> HttpResponse:
 
 
 def _ask(request: ConsoleRequest, form: KeyForm) -> HttpResponse:
-    status = 422 if form.errors else 200
-    return render(request, "members/new_key.html", {"form": form}, status=status)
+    return render(request, "members/new_key.html", {"form": form}, status=status_of(form))
 
 
 def _first_call(key: ApiKey, text: str) -> str:
@@ -166,7 +162,7 @@ def _first_call(key: ApiKey, text: str) -> str:
 def revoke(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What stops with it; then, by POST, the key is refused for good."""
     keys = ApiKey.objects.filter(organization=request.actor.organization).select_related("user")
-    key, form = keys.filter(pk=pk).first(), ConsoleForm(_posted(request))
+    key, form = keys.filter(pk=pk).first(), ConsoleForm(posted(request))
     if key is None:
         raise Http404
     if not form.is_valid():
@@ -174,7 +170,3 @@ def revoke(request: ConsoleRequest, pk: UUID) -> HttpResponse:
         return page_or_sheet(request, "members/_revoke.html", context)
     service.revoke(request.actor, key)
     return done(request, reverse("members"), f"{key.name} is revoked.")
-
-
-def _posted(request: ConsoleRequest) -> Any:
-    return request.POST if request.method == "POST" else None

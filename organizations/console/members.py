@@ -13,15 +13,15 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from organizations import accounts, trail
 from organizations import members as service
 from organizations.actors import Actor
 from organizations.console import once
-from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.fields import ConsoleForm, OnceForm, PasswordForm
+from organizations.console.access import ConsoleRequest, confirmed_by_post, permitted
+from organizations.console.fields import ConsoleForm, OnceForm, PasswordForm, posted, status_of
 from organizations.console.responses import (
     done,
     live,
@@ -40,8 +40,6 @@ MEANINGS: Final = {
     roles.OPERATOR: "Operator: issues, dispatches and retracts commands; arms and disarms datasets.",
     roles.VIEWER: "Viewer: reads.",
 }
-
-confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,7 @@ class RoleForm(PasswordForm):
 @confirmed_by_post
 def add(request: ConsoleRequest) -> HttpResponse:
     """Who and as what; then, by POST with the owner's password, he is a member and told how to get in."""
-    form = AddForm(request.actor.user, _posted(request))
+    form = AddForm(request.actor.user, posted(request))
     if not form.is_valid():
         return _ask_whom(request, form)
     if form.taken():
@@ -200,14 +198,14 @@ def add(request: ConsoleRequest) -> HttpResponse:
 
 def _ask_whom(request: ConsoleRequest, form: AddForm) -> HttpResponse:
     context = {"form": form, "title": "Add a member"}
-    return page_or_sheet(request, "members/_add.html", context, _status(form))
+    return page_or_sheet(request, "members/_add.html", context, status_of(form))
 
 
 @permitted("members:write")
 @confirmed_by_post
 def invite_again(request: ConsoleRequest, pk: int) -> HttpResponse:
     """What another link is for; then, by POST, somebody is told once more how to get in."""
-    membership, form = _find(request.actor, pk), OnceForm(_posted(request))
+    membership, form = _find(request.actor, pk), OnceForm(posted(request))
     if not form.is_valid():
         title = f"Invite {membership.user.email} again"
         return _ask(request, "invite", membership, form, title)
@@ -243,7 +241,7 @@ def _how(user: User) -> str:
 def change_role(request: ConsoleRequest, pk: int) -> HttpResponse:
     """What each role may do; then, by POST with the owner's password, the member has another."""
     membership = _find(request.actor, pk)
-    form = RoleForm(request.actor.user, _posted(request), initial={"role": membership.role})
+    form = RoleForm(request.actor.user, posted(request), initial={"role": membership.role})
     title = f"Role of {membership.user.email}"
     if not form.is_valid():
         return _ask(request, "role", membership, form, title)
@@ -261,7 +259,7 @@ def change_role(request: ConsoleRequest, pk: int) -> HttpResponse:
 @confirmed_by_post
 def remove(request: ConsoleRequest, pk: int) -> HttpResponse:
     """What ends with it; then, by POST, the member is out and his keys are revoked."""
-    membership, form = _find(request.actor, pk), ConsoleForm(_posted(request))
+    membership, form = _find(request.actor, pk), ConsoleForm(posted(request))
     title = f"Remove {membership.user.email}"
     if service.is_last_owner(membership):
         return _last_owner(request, membership)
@@ -283,14 +281,6 @@ def _find(actor: Actor, pk: int) -> Membership:
     return membership
 
 
-def _posted(request: ConsoleRequest) -> Any:
-    return request.POST if request.method == "POST" else None
-
-
-def _status(form: forms.Form) -> int:
-    return 422 if form.errors else 200
-
-
 def _ask(
     request: ConsoleRequest,
     act: str,
@@ -307,7 +297,7 @@ def _ask(
         "title": title,
         **more,
     }
-    return page_or_sheet(request, f"members/_{act}.html", context, _status(form))
+    return page_or_sheet(request, f"members/_{act}.html", context, status_of(form))
 
 
 def _last_owner(request: ConsoleRequest, membership: Membership) -> HttpResponse:

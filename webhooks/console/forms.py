@@ -7,9 +7,7 @@ from typing import Any
 
 from django import forms
 
-from organizations import passwords
-from organizations.console.fields import ConsoleForm, OnceForm
-from organizations.models import User
+from organizations.console.fields import ConsoleForm, OnceForm, PasswordForm
 from webhooks import endpoints as service
 from webhooks.console import header_lines
 from webhooks.console.header_lines import HeadersField
@@ -131,19 +129,11 @@ class DisableForm(ConsoleForm):
     )
 
 
-class EnableForm(ConsoleForm):
+class EnableForm(PasswordForm):
     """Who enables an endpoint shows that it is really them."""
 
-    password = forms.CharField(
-        label="Your password",
-        max_length=1000,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
-    )
+    asked_since = "webhooks, commands among them, go out to it from then on"
 
-    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._user = user
-
-    def clean_password(self) -> None:
-        passwords.check_form(self._user, self.cleaned_data["password"])
+        self.begin_at("password")

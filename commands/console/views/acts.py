@@ -9,7 +9,6 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from commands import issuing, lifecycle, queries
@@ -19,11 +18,10 @@ from commands.errors import DispatchRefused, Refused
 from commands.models import Command
 from commands.rules import dispatching
 from commands.rules.states import ACK_TIMEOUT_DEFAULT_S, REISSUABLE
-from organizations.console.access import ConsoleRequest, permitted
+from organizations.console.access import ConsoleRequest, confirmed_by_post, permitted
+from organizations.console.fields import posted, status_of
 from organizations.console.responses import done, page_or_sheet
 from webhooks.console.rows import row_of
-
-confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @permitted("commands:dispatch")
@@ -74,12 +72,10 @@ def _preview(
 def retract(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What a retraction recalls and what not; then, by POST, the command is withdrawn."""
     command = find(request.actor, pk)
-    form = RetractForm(request.POST if request.method == "POST" else None)
+    form = RetractForm(posted(request))
     if not form.is_valid():
         context = {"command": command, "form": form, "title": f"Retract {command.name}"}
-        return page_or_sheet(
-            request, "commands/_retract.html", context, 422 if form.is_bound else 200
-        )
+        return page_or_sheet(request, "commands/_retract.html", context, status_of(form))
     retracted = lifecycle.retract(request.actor, pk, form.cleaned_data["reason"])
     message = "Retracted. No further attempt starts."
     if retracted.attempt_on_the_wire:
@@ -92,9 +88,9 @@ def retract(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 def reissue(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """The same order as a new command; then, by POST, on to its page."""
     command = find(request.actor, pk)
-    form = ReissueForm(request.POST if request.method == "POST" else None)
+    form = ReissueForm(posted(request))
     if not form.is_valid():
-        return _reissue_form(request, command, form, status=422 if form.is_bound else 200)
+        return _reissue_form(request, command, form, status=status_of(form))
     try:
         issued = issuing.reissue(request.actor, pk, form.cleaned_data["client_token"])
     except Refused as refusal:

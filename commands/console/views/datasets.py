@@ -9,17 +9,15 @@ from uuid import UUID
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from commands import datasets as service
 from commands.console.forms import DatasetForm, ExperimentForm
 from commands.models import Dataset, Experiment
 from organizations.actors import Actor
-from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.fields import OnceForm
+from organizations.console.access import ConsoleRequest, confirmed_by_post, permitted
+from organizations.console.fields import OnceForm, posted, status_of
 from organizations.console.responses import done, live, page_or_sheet, revision_of, unchanged
-
-confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @permitted("datasets:read")
@@ -92,7 +90,7 @@ def _onward(request: ConsoleRequest) -> str | None:
 @confirmed_by_post
 def new_experiment(request: ConsoleRequest) -> HttpResponse:
     """A new experiment."""
-    form = ExperimentForm(request.POST if request.method == "POST" else None)
+    form = ExperimentForm(posted(request))
     return _create(
         request,
         form,
@@ -107,7 +105,7 @@ def new_dataset(request: ConsoleRequest) -> HttpResponse:
     """A new dataset, not armed."""
     form = DatasetForm(
         request.actor.organization,
-        request.POST if request.method == "POST" else None,
+        posted(request),
         initial={"experiment": request.GET.get("experiment")},
     )
 
@@ -125,7 +123,7 @@ def _create(
 ) -> HttpResponse:
     if not form.is_valid():
         context = {"form": form, "title": title}
-        status = 422 if form.is_bound else 200
+        status = status_of(form)
         return page_or_sheet(request, "datasets/_new.html", context, status)
     page = reverse("datasets")
     if form.taken():

@@ -10,12 +10,11 @@ from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from organizations.console import once
-from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.fields import ConsoleForm
+from organizations.console.access import ConsoleRequest, confirmed_by_post, permitted
+from organizations.console.fields import ConsoleForm, posted, status_of
 from organizations.console.responses import done, page_or_sheet
 from webhooks import endpoints as service
 from webhooks.console import rows
@@ -35,8 +34,6 @@ TITLES: Final = {
     "archive": "Archive",
 }
 
-confirmed_by_post = require_http_methods(["GET", "HEAD", "POST"])
-
 
 @permitted("endpoints:write")
 @confirmed_by_post
@@ -44,9 +41,9 @@ def register(request: ConsoleRequest) -> HttpResponse:
     """A new endpoint. Its secret is on the answer to this very request and nowhere else: the form
     works once, so that a reload leads to the endpoint's page.
     """
-    form = EndpointForm(request.POST if request.method == "POST" else None)
+    form = EndpointForm(posted(request))
     if not form.is_valid():
-        return render(request, "endpoints/new.html", {"form": form}, status=_status(form))
+        return render(request, "endpoints/new.html", {"form": form}, status=status_of(form))
     token = form.cleaned_data.pop("token")
     if not once.take(token):
         return redirect(once.recall(token) or reverse("endpoints"))
@@ -66,7 +63,7 @@ def register(request: ConsoleRequest) -> HttpResponse:
 def edit(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """An endpoint's fields; then, by POST, what was changed of them."""
     row = rows.find(request.actor, pk)
-    form = EditForm(row.endpoint, _posted(request))
+    form = EditForm(row.endpoint, posted(request))
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
@@ -90,7 +87,7 @@ def rotate_secret(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What a new secret means; then, by POST, the answer to that very request shows it, once. Dropping
     the old ones at once is asked twice.
     """
-    row, form = rows.find(request.actor, pk), RotateForm(_posted(request))
+    row, form = rows.find(request.actor, pk), RotateForm(posted(request))
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
@@ -113,7 +110,7 @@ def rotate_secret(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 @confirmed_by_post
 def archive(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What is over for good; then, by POST, the endpoint is not used again."""
-    row, form = rows.find(request.actor, pk), ConsoleForm(_posted(request))
+    row, form = rows.find(request.actor, pk), ConsoleForm(posted(request))
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
@@ -126,7 +123,7 @@ def archive(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 @confirmed_by_post
 def disable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What disabling ends; then, by POST, nothing more is sent there."""
-    row, form = rows.find(request.actor, pk), DisableForm(_posted(request))
+    row, form = rows.find(request.actor, pk), DisableForm(posted(request))
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
@@ -139,7 +136,7 @@ def disable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 @confirmed_by_post
 def ping(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What a ping is; then, by POST, one is sent, also to a disabled endpoint."""
-    row, form = rows.find(request.actor, pk), ConsoleForm(_posted(request))
+    row, form = rows.find(request.actor, pk), ConsoleForm(posted(request))
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
@@ -155,7 +152,7 @@ def ping(request: ConsoleRequest, pk: UUID) -> HttpResponse:
 @confirmed_by_post
 def enable(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """What enabling does and what not; then, by POST with the owner's password, it is used again."""
-    row, form = rows.find(request.actor, pk), EnableForm(request.actor.user, _posted(request))
+    row, form = rows.find(request.actor, pk), EnableForm(request.actor.user, posted(request))
     if row.endpoint.archived_at:
         return _refused(request, row, Refused("endpoint_archived"))
     if not form.is_valid():
@@ -171,24 +168,16 @@ def page_of(pk: UUID) -> str:
     return reverse("endpoint", args=[pk])
 
 
-def _posted(request: ConsoleRequest) -> Any:
-    return request.POST if request.method == "POST" else None
-
-
 def _ask(
     request: ConsoleRequest, act: str, row: EndpointRow, form: Form, **more: Any
 ) -> HttpResponse:
     """The act's page or sheet, with what is wrong with the form."""
     title = f"{TITLES[act]} {row.endpoint.name}"
     context = {"row": row, "endpoint": row.endpoint, "form": form, "title": title, **more}
-    return page_or_sheet(request, f"endpoints/_{act}.html", context, _status(form))
+    return page_or_sheet(request, f"endpoints/_{act}.html", context, status_of(form))
 
 
 def _refused(request: ConsoleRequest, row: EndpointRow, refusal: Refused) -> HttpResponse:
     """Why the endpoint cannot do that; nothing was done."""
     context = {"endpoint": row.endpoint, "refused": refusal, "title": row.endpoint.name}
     return page_or_sheet(request, "endpoints/_refused.html", context, 409)
-
-
-def _status(form: Form) -> int:
-    return 422 if form.errors else 200
