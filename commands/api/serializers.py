@@ -101,7 +101,7 @@ class KeyStart(serializers.RegexField):
     }
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(r"cck_[0-9a-f]{8}\Z", **options)
+        super().__init__(r"^cck_[0-9a-f]{8}\Z", **{"trim_whitespace": False, **options})
 
 
 class CommandQuery(PageQuery):

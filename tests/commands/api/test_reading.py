@@ -92,6 +92,13 @@ def test_a_whole_key_in_an_address_is_refused_and_not_repeated(scene: Scene, api
     assert whole not in str(told)
 
 
+@pytest.mark.parametrize(
+    "start", ["", "cck_", "cck_0a1b2c3", "xcck_0a1b2c3d", "cck_0A1B2C3D", "cck_0a1b2c3d\n"]
+)
+def test_what_is_not_the_start_of_a_key_is_refused(api: Api, start: str) -> None:
+    problem(api.get("commands/list", apiKey=start), 400, "validation_error")
+
+
 def test_a_list_is_narrowed_by_the_endpoint_and_the_start_of_a_token(
     scene: Scene, api: Api
 ) -> None:
