@@ -158,7 +158,7 @@ class Command(models.Model):
             models.Index(fields=["organization", "state", "-id"], name="command_by_state"),
             # The list filtered by dataset or experiment.
             models.Index(fields=["dataset", "-id"], name="command_by_dataset"),
-            # The overview: those whose dispatch was refused, among however many that wait for one. A
+            # The overview, and the list of those whose dispatch was refused, among however many that wait for one. A
             # command that no dispatch of was refused never has an entry.
             models.Index(
                 fields=["organization", "-id"],

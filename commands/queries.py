@@ -51,7 +51,8 @@ class Filters:
     """What narrows a list of commands; None does not.
 
     ``since`` is inclusive and ``until`` exclusive, by the time of issue. ``search`` is the start of a
-    client token, or an id. ``issued_by_id`` is a user, ``api_key_id`` the key that was used.
+    client token, or an id. ``issued_by_id`` is a user, ``api_key_id`` the key that was used. ``refused``
+    are those that are still logged because their dispatch was refused.
     """
 
     experiment_id: UUID | None = None
@@ -60,6 +61,7 @@ class Filters:
     issued_by_id: UUID | None = None
     api_key_id: UUID | None = None
     state: str | None = None
+    refused: bool = False
     since: datetime | None = None
     until: datetime | None = None
     token_prefix: str | None = None
@@ -133,7 +135,9 @@ def _conditions(filters: Filters) -> dict[str, Any]:
         "delivery__command_id__isnull": False if filters.endpoint_id else None,
         "timeline__user_id": filters.issued_by_id,
         "timeline__api_key_id": filters.api_key_id,
-        "state": filters.state,
+        "state": State.LOGGED if filters.refused else filters.state,
+        # In words that an index of them has, too.
+        "dispatch_refusal__gt": "" if filters.refused else None,
         "issued_at__gte": filters.since,
         "issued_at__lt": filters.until,
         "client_token__startswith": filters.token_prefix,

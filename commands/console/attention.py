@@ -74,7 +74,7 @@ REFUSED: Final = Kind(
     "person",
     "Still logged. Mend the cause and dispatch again, or retract.",
     "commands",
-    "?state=logged",
+    "?state=refused",
 )
 DEADLINES: Final = Kind(
     "deadlines",

@@ -16,10 +16,9 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
-from commands.console.states import LOOKS
+from commands.console.states import CHOICES, REFUSED_ONLY
 from commands.models import Dataset, Experiment
 from commands.queries import Filters
-from commands.rules.states import State
 from organizations.console import words, zones
 from organizations.console.fields import ConsoleForm
 from organizations.models import ApiKey, Membership, Organization
@@ -59,7 +58,7 @@ class FilterForm(ConsoleForm):
     """The filters of the list, as they stand in its address."""
 
     q = forms.CharField(required=False, max_length=200, label="client token or id")
-    state = forms.ChoiceField(required=False, choices=[(state, state) for state in State])
+    state = forms.ChoiceField(required=False, choices=[(state, state) for state in CHOICES])
     experiment = forms.UUIDField(required=False)
     dataset = forms.UUIDField(required=False)
     issuer = IssuerField(required=False)
@@ -95,13 +94,15 @@ class FilterForm(ConsoleForm):
         """The filters that were understood; the others narrow nothing and show their error."""
         understood = self.cleaned_data
         kind, issuer = understood.get("issuer") or ("", None)
+        refused = understood.get("state") == REFUSED_ONLY
         return Filters(
             experiment_id=understood.get("experiment"),
             dataset_id=understood.get("dataset"),
             endpoint_id=understood.get("endpoint"),
             issued_by_id=issuer if kind == PERSON else None,
             api_key_id=issuer if kind == KEY else None,
-            state=understood.get("state") or None,
+            state=None if refused else understood.get("state") or None,
+            refused=refused,
             since=self._since(now),
             until=understood.get("until"),
             search=understood.get("q") or None,
@@ -232,7 +233,7 @@ def _words(name: str, value: Any, offered: dict[str, Select]) -> str:
         case "q":
             return f"Token or id: {value}"
         case "state":
-            return LOOKS[State(value)].word
+            return CHOICES[value].word
         case "since" | "until":
             return f"{name.capitalize()} {words.absolute(value)}"
         case "within":

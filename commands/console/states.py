@@ -31,6 +31,14 @@ LOOKS: Final = {
 # A refused dispatch leaves a command logged, but somebody has to do something.
 REFUSED: Final = Look("Refused", "person", "refused", "Its dispatch was refused; still logged")
 
+# What the list is narrowed to by one click: the states, and those that a refusal sets apart.
+REFUSED_ONLY: Final = "refused"
+CHOICES: Final[dict[str, Look]] = {
+    State.LOGGED: LOOKS[State.LOGGED],
+    REFUSED_ONLY: REFUSED,
+    **{state: look for state, look in LOOKS.items() if state != State.LOGGED},
+}
+
 
 def look_of(state: str, dispatch_refusal: str = "") -> Look:
     """The look of a command in this state."""

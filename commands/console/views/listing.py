@@ -15,7 +15,7 @@ from django_htmx.http import reswap, retarget
 
 from commands.console import export, rows
 from commands.console.filters import WITHIN, FilterForm, address, drops, selects
-from commands.console.states import LOOKS
+from commands.console.states import CHOICES
 from organizations import audit
 from organizations.console import zones
 from organizations.console.access import ConsoleRequest, permitted
@@ -123,6 +123,6 @@ def _filters(request: ConsoleRequest, form: FilterForm) -> dict[str, Any]:
         "selects": offered,
         "drops": in_force,
         "tucked_away": any(drop.tucked_away for drop in in_force),
-        "looks": LOOKS,
+        "looks": CHOICES,
         "export_url": address(request.GET, "export_commands", before=None),
     }

@@ -102,6 +102,14 @@ def test_the_first_few_are_named_and_the_list_has_the_others(scene: Scene) -> No
     assert 'href="/commands/?state=timed_out"' in page.html
 
 
+def test_the_list_has_those_alone_whose_dispatch_was_refused(scene: Scene) -> None:
+    waiting, commands = scene.issued(), [refused(scene) for _ in range(overview.SHOWN + 1)]
+    assert 'href="/commands/?state=refused"' in seen(scene).html
+    listed = Visitor(scene.viewer).get("/commands/", state="refused").html
+    assert all(f'id="c-{command.pk}"' in listed for command in commands)
+    assert f'id="c-{waiting.pk}"' not in listed
+
+
 @pytest.mark.parametrize(
     ("group", "count", "more"),
     [
