@@ -158,8 +158,8 @@ class Command(models.Model):
             models.Index(fields=["organization", "state", "-id"], name="command_by_state"),
             # The list filtered by dataset or experiment.
             models.Index(fields=["dataset", "-id"], name="command_by_dataset"),
-            # The overview, and the list of those whose dispatch was refused, among however many that wait for one. A
-            # command that no dispatch of was refused never has an entry.
+            # The overview, and the list of those whose dispatch was refused, among however many that wait
+            # for one. A command that was never refused never has an entry.
             models.Index(
                 fields=["organization", "-id"],
                 condition=Q(state="logged") & ~Q(dispatch_refusal=""),
