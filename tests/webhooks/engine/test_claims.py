@@ -12,6 +12,7 @@ from commands import lifecycle
 from organizations.clock import database_now
 from tests import factories
 from tests.factories import WORKER, Scene, delivery_of, new_scene, record
+from tests.scenarios.workers import wait_for
 from webhooks import endpoints, secrets
 from webhooks.engine import claims
 from webhooks.models import Attempt, Delivery, Endpoint, EndpointSecret
@@ -79,6 +80,24 @@ def test_nothing_is_claimed_before_it_is_due(scene: Scene) -> None:
     Delivery.objects.filter(pk=delivery.pk).update(next_attempt_at=Now() + timedelta(seconds=1))
 
     assert claims.claim(10, WORKER) == []
+
+
+@pytest.mark.usefixtures("proven")
+def test_no_attempt_begins_before_its_time_however_near_that_is(
+    scene: Scene, settings: Settings
+) -> None:
+    """While others of its endpoint are due, so that the endpoint is looked at."""
+    settings.ENDPOINT_MAX_IN_FLIGHT = 20
+    sent = [scene.send().pk for _ in range(20)]
+    now = database_now()
+    for position, pk in enumerate(sent):
+        due_at = now + timedelta(milliseconds=50 + 7 * position)
+        Delivery.objects.filter(pk=pk).update(next_attempt_at=due_at)
+
+    wait_for(lambda: not claims.claim(10, WORKER) and Attempt.objects.count() == len(sent))
+
+    for attempt in Attempt.objects.all():
+        assert attempt.claimed_at >= attempt.due_at
 
 
 def test_what_is_in_flight_is_not_claimed_again(scene: Scene) -> None:

@@ -93,6 +93,23 @@ def test_as_many_slow_receivers_as_threads_delay_nobody_else(
     assert not any(one.status_code for one in Attempt.objects.filter(delivery__in=waiting))
 
 
+def test_receivers_that_may_fill_all_threads_leave_some_to_whoever_has_nothing_in_flight(
+    scene: Scene, pump: Pump, settings: Settings
+) -> None:
+    """Limits of endpoints add up to more than there are threads."""
+    settings.ENDPOINT_UNPROVEN_IN_FLIGHT = settings.ENDPOINT_MAX_IN_FLIGHT = 2 * THREADS
+    quiet = scene.another_endpoint()
+    with receiving(scene.endpoint, hang) as stuck, receiving(quiet, respond(200)):
+        for _ in range(2 * THREADS):
+            scene.send()
+        wait_for(lambda: len(stuck.requests) == THREADS - THREADS // pump_module.RESERVED)
+        delivery = scene.send(quiet)
+        wait_for(lambda: settled(delivery))
+
+    [attempt] = attempts(delivery)
+    assert attempt.claimed_at - attempt.due_at < timedelta(seconds=DEADLINE_S / 2)
+
+
 def test_no_transaction_is_open_while_a_receiver_takes_its_time(scene: Scene, pump: Pump) -> None:
     with receiving(scene.endpoint, hang) as receiver:
         delivery = scene.send()
