@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from standardwebhooks.webhooks import Webhook
@@ -52,3 +54,16 @@ def test_a_public_library_verifies_what_arrived(body: bytes) -> None:
 
     [request] = receiver.requests
     Webhook(secret).verify(request.body, request.headers)
+
+
+def test_a_signature_is_as_young_as_its_attempt() -> None:
+    """However long ago the attempt was claimed: receivers refuse what is older than some minutes."""
+    with ScriptedReceiver() as receiver, sending() as sender:
+        attempt = claimed("command", receiver.url)
+        long_ago = attempt.claimed_at - timedelta(hours=1)
+        before = int(time.time())
+        attempts.make(sender, replace(attempt, claimed_at=long_ago))
+
+    [request] = receiver.requests
+    assert before <= int(request.headers["webhook-timestamp"]) <= time.time()
+    assert request.headers["webhook-timestamp"] == request.headers["x-webhook-timestamp"]

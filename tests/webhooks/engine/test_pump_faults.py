@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -14,7 +15,9 @@ from pytest_django import Settings
 
 from tests.factories import Scene, delivery_of, make_due
 from tests.receivers import (
+    Authority,
     Behaviour,
+    ScriptedReceiver,
     chunked_endless,
     close_without_answer,
     drip,
@@ -334,22 +337,42 @@ def test_a_result_that_is_refused_for_a_while_is_delivered_by_a_later_attempt(
 # --- the settings reach the socket --------------------------------------------------------------
 
 
-def test_the_deadline_of_the_settings_is_that_of_the_socket(
-    scene: Scene, loopback_allowed: None, settings: Settings
-) -> None:
-    settings.ATTEMPT_DEADLINE_S, settings.SENDER_THREADS = 0.3, 2
+@pytest.fixture
+def own_pump(scene: Scene, loopback_allowed: None, settings: Settings) -> Iterator[None]:
+    """This process's pump, as a worker makes it, and with the settings as they are when it starts."""
+    settings.SENDER_THREADS = 2
     pump_module.pump.cache_clear()
-    running = pump_module.pump()
-    try:
-        with receiving(scene.endpoint, hang):
-            delivery = scene.send()
-            tasks.deliver()
-            wait_for(lambda: finished(delivery))
-    finally:
-        running.stop()
-        pump_module.pump.cache_clear()
+    yield
+    pump_module.pump().stop()
+    pump_module.pump.cache_clear()
+
+
+@pytest.mark.usefixtures("own_pump")
+def test_the_deadline_of_the_settings_is_that_of_the_socket(
+    scene: Scene, settings: Settings
+) -> None:
+    settings.ATTEMPT_DEADLINE_S = 0.3
+    with receiving(scene.endpoint, hang):
+        delivery = scene.send()
+        tasks.deliver()
+        wait_for(lambda: finished(delivery))
 
     [attempt] = attempts(delivery)
     assert attempt.error_kind == "timeout"
     assert attempt.duration_ms
     assert 290 <= attempt.duration_ms < 1500
+
+
+@pytest.mark.usefixtures("own_pump")
+def test_the_authorities_of_the_settings_are_those_of_the_socket(
+    scene: Scene, settings: Settings, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    settings.ENDPOINT_CA_BUNDLE = str(authority.bundle)
+    with ScriptedReceiver(tls=authority.issue("127.0.0.1")) as receiver:
+        Endpoint.objects.filter(pk=scene.endpoint.pk).update(url=receiver.url)
+        delivery = scene.send()
+        tasks.deliver()
+        wait_for(lambda: finished(delivery))
+
+    assert attempts(delivery)[0].verdict == "delivered"
