@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
 import pytest
+from django.db import transaction
 from pytest_django import Settings
 
 from commands import lifecycle
@@ -90,6 +91,17 @@ def test_two_workers_never_hold_the_same_delivery(scene: Scene) -> None:
 
         assert Counter(one.delivery_id for made in taken for one in made or []) == Counter(due)
         record(*(factories.answer(one, 200) for made in taken for one in made or []))
+
+
+def test_what_is_not_committed_yet_is_claimed_by_nobody_and_then_by_somebody(scene: Scene) -> None:
+    """However long the transaction that makes a delivery takes: nobody is told of a row too early."""
+    take = functools.partial(claims.claim, 10, factories.WORKER)
+    with transaction.atomic():
+        delivery = scene.send()
+        assert results(race(take, take)) == [[], []]
+
+    [made] = [batch for batch in results(race(take, take)) if batch]
+    assert [one.delivery_id for one in made] == [delivery.pk]
 
 
 # --- recording ----------------------------------------------------------------------------------

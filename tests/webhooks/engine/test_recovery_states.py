@@ -188,3 +188,45 @@ def test_a_delivery_that_was_cancelled_in_flight_lets_go_of_its_attempt(scene: S
 
     assert Attempt.objects.get(pk=claimed.attempt_id).verdict == "lost"
     assert not Delivery.objects.filter(lease_until__isnull=False).exists()
+
+
+# --- leases -------------------------------------------------------------------------------------
+
+
+def in_flight(scene: Scene) -> Delivery:
+    return unfinished(scene).delivery
+
+
+def under_way(scene: Scene) -> Notice:
+    notice = untold(scene)
+    assert outbox.claim()
+    Notice.objects.filter(lease_until__isnull=False).update(lease_until=Now() - LONG_AGO)
+    return notice
+
+
+# Whoever holds a row of these may die: who takes it back.
+LEASES: dict[str, Moves] = {
+    "webhooks.Delivery": Moves(in_flight, sweep_leases),
+    "organizations.Notice": Moves(under_way, send_a_mail),
+}
+
+
+def test_every_kind_of_row_that_is_held_names_who_takes_it_back() -> None:
+    held = {
+        f"{app}.{model.__name__}"
+        for app in OURS
+        for model in apps.get_app_config(app).get_models()
+        if any(field.name == "lease_until" for field in model._meta.get_fields())
+    }
+    assert set(LEASES) == held, "name the code that takes back what a dead process held, in LEASES"
+
+
+@pytest.mark.parametrize("moves", LEASES.values(), ids=LEASES)
+def test_what_a_dead_process_held_long_ago_is_taken_back(scene: Scene, moves: Moves) -> None:
+    row = moves.make(scene)
+    held = type(row)._default_manager.filter(pk=row.pk, lease_until__isnull=False)
+    assert held.exists()
+
+    moves.by()
+
+    assert not held.exists()
