@@ -38,6 +38,32 @@ class Act:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """Whatever of a command can change, which is all that most polls need."""
+
+    command: Command
+    attempts: Sequence[Attempt]
+    timeline: Sequence[CommandEvent]
+    endpoint: Endpoint | None
+
+    @property
+    def revision(self) -> str:
+        """A digest of it. What else a page shows of a command changes together with its timeline."""
+        dataset, delivery, endpoint = self.command.dataset, self.command.delivery, self.endpoint
+        command = self.command
+        facts: list[Any] = [
+            (command.state, command.dispatch_refusal, command.settled_at, command.early_outcome),
+            (dataset.armed, dataset.armed_at, dataset.name),
+            (endpoint.pk, endpoint.enabled, endpoint.name, endpoint.url) if endpoint else None,
+            [(attempt.pk, attempt.finished_at) for attempt in self.attempts],
+            self.timeline[0].pk if self.timeline else None,
+        ]
+        if delivery:
+            facts.append((delivery.next_attempt_at, delivery.lease_until))
+        return revision_of(*facts)
+
+
+@dataclass(frozen=True)
 class CommandPage:
     """What the templates need. ``endpoint`` is where it went, or would go now."""
 
@@ -51,7 +77,6 @@ class CommandPage:
     line: schedule.Line | None
     clocks: Sequence[Ahead]
     acts: Sequence[Act]
-    revision: str
 
     @property
     def plan(self) -> Sequence[schedule.Tick]:
@@ -67,30 +92,35 @@ def find(actor: Actor, command_id: UUID) -> Command:
         raise Http404 from None
 
 
-def page_of(actor: Actor, command_id: UUID, now: datetime) -> CommandPage:
-    """Everything about one command, as it stands ``now``."""
+def sight_of(actor: Actor, command_id: UUID) -> Sight:
+    """What there is of the organization's command."""
     command = find(actor, command_id)
-    attempts = queries.attempts_of(command) if command.delivery_id else []
-    timeline = list(
-        CommandEvent.objects.filter(command=command)
-        .select_related("user", "api_key")
-        .order_by("-pk")
+    timeline = CommandEvent.objects.filter(command=command).select_related("user", "api_key")
+    return Sight(
+        command=command,
+        attempts=queries.attempts_of(command) if command.delivery_id else [],
+        timeline=list(timeline.order_by("-pk")),
+        endpoint=command.delivery.endpoint
+        if command.delivery
+        else queries.endpoint_for(command.dataset),
     )
-    reissues = list(Command.objects.filter(reissue_of=command).order_by("pk"))
+
+
+def drawn(sight: Sight, now: datetime) -> CommandPage:
+    """The page of it, as it stands ``now``."""
+    command, attempts, endpoint = sight.command, sight.attempts, sight.endpoint
     delivery = command.delivery
-    endpoint = delivery.endpoint if delivery else queries.endpoint_for(command.dataset)
     return CommandPage(
         command=command,
         look=look_of(command.state, command.dispatch_refusal),
         attempts=attempts,
-        timeline=tell(timeline),
-        reissues=reissues,
+        timeline=tell(sight.timeline),
+        reissues=list(Command.objects.filter(reissue_of=command).order_by("pk")),
         endpoint=endpoint,
         diagnosis=queries.diagnose(command, attempts, words.absolute),
-        line=_line(command, delivery, attempts, timeline, now) if delivery else None,
+        line=_line(command, delivery, attempts, sight.timeline, now) if delivery else None,
         clocks=_clocks(command, delivery),
         acts=_acts(command, endpoint),
-        revision=_revision(command, attempts, timeline, endpoint),
     )
 
 
@@ -140,23 +170,3 @@ def _acts(command: Command, endpoint: Endpoint | None) -> list[Act]:
             "" if command.state in REISSUABLE else ReissueRefused.sentences["not_reissuable"],
         ),
     ]
-
-
-def _revision(
-    command: Command,
-    attempts: Sequence[Attempt],
-    timeline: Sequence[CommandEvent],
-    endpoint: Endpoint | None,
-) -> str:
-    """A digest of whatever on the page can change."""
-    dataset = command.dataset
-    facts: list[Any] = [
-        (command.state, command.dispatch_refusal, command.settled_at, command.early_outcome),
-        (dataset.armed, dataset.armed_at, dataset.name),
-        (endpoint.pk, endpoint.enabled, endpoint.name, endpoint.url) if endpoint else None,
-        [(attempt.pk, attempt.finished_at) for attempt in attempts],
-        timeline[0].pk if timeline else None,
-    ]
-    if command.delivery:
-        facts.append((command.delivery.next_attempt_at, command.delivery.lease_until))
-    return revision_of(*facts)

@@ -17,9 +17,10 @@ from webhooks.console import as_sent
 @require_safe
 def command(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     """A command: where it stands and why, its attempts, its timeline, what was sent."""
-    shown = page.page_of(request.actor, pk, request.now)
-    if answer := unchanged(request, shown.revision):
+    sight = page.sight_of(request.actor, pk)
+    if answer := unchanged(request, sight.revision):
         return answer
+    shown = page.drawn(sight, request.now)
     delivery = shown.command.delivery
     context = {
         "page": shown,
@@ -27,4 +28,4 @@ def command(request: ConsoleRequest, pk: UUID) -> HttpResponse:
         "sent": as_sent.request_of(delivery) if delivery else None,
         "parameters": as_sent.pretty(shown.command.parameters),
     }
-    return live(request, "commands/detail.html", "commands/_live.html", context, shown.revision)
+    return live(request, "commands/detail.html", "commands/_live.html", context, sight.revision)
