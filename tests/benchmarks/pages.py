@@ -68,6 +68,11 @@ class Pages:
     machine: dict[str, str]
     pages: list[Timed]
 
+    @classmethod
+    def from_json(cls, text: str) -> Pages:
+        facts = json.loads(text)
+        return cls(pages=[Timed(**page) for page in facts.pop("pages")], **facts)
+
     @property
     def as_markdown(self) -> str:
         rows = [
@@ -105,15 +110,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="times each page is asked for")
     parser.add_argument("--json", type=Path, help="where to write it (CONSOLE_DATA_DIR)")
     parser.add_argument("--markdown", type=Path, help="a page whose section to replace")
+    parser.add_argument("--read", type=Path, help="measure nothing: take the figures of this JSON")
     options = parser.parse_args(arguments)
-    path: Path = options.json or data_dir_from_environment() / "pages.json"
-    found = _measured(options.size, options.rounds)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(found), indent=2) + "\n")
+    found = Pages.from_json(options.read.read_text()) if options.read else _kept(options)
     print(found.as_markdown)
     if options.markdown:
         found.write_into(options.markdown)
     return 0
+
+
+def _kept(options: argparse.Namespace) -> Pages:
+    """Measured, and written down as JSON."""
+    path: Path = options.json or data_dir_from_environment() / "pages.json"
+    found = _measured(options.size, options.rounds)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(found), indent=2) + "\n")
+    return found
 
 
 def _measured(size: int, rounds: int) -> Pages:
