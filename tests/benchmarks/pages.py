@@ -145,6 +145,7 @@ def _measured(size: int, rounds: int) -> Pages:
         for name, address in addresses.items():
             progress.show(name)
             timed.append(visitor.time(name.replace("_", " "), address, rounds))
+        progress.clear()
     return Pages(size, datetime.now(UTC).isoformat(" ", "minutes"), facts, timed)
 
 
