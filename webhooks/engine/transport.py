@@ -172,7 +172,7 @@ class Connection:
                 raise ValueError(f"The header {name} has a line break in its value.")
             lines.append(f"{name}: {value}")
         head = "\r\n".join([*lines, "", ""]).encode()
-        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
             self.sock.sendall(head + body)
 
     def read_head(self) -> HTTPResponse:

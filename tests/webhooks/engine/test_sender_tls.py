@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,26 @@ def test_a_close_during_the_handshake_is_a_tls_failure(end: Behaviour) -> None:
         answer = post_once(f"https://127.0.0.1:{receiver.port}/")
     assert (answer.error_kind, answer.phase) == ("tls", "tls")
     assert "processed" not in answer.error
+
+
+def test_an_answer_that_comes_before_the_whole_request_counts(authority: Authority) -> None:
+    """A receiver that finds the body too large says so and closes, while it is still being sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("127.0.0.1"))
+
+    def refuse_early(visit: Visit) -> None:
+        visit.sock = context.wrap_socket(visit.sock, server_side=True)
+        visit.sock.recv(1000)
+        respond(413)(visit)
+        visit.close()
+
+    with (
+        ScriptedReceiver(at_connect=refuse_early) as receiver,
+        sending(ca_bundle=str(authority.bundle)) as sender,
+    ):
+        url = f"https://127.0.0.1:{receiver.port}/"
+        answers = [sender.send(outgoing(url, b"x" * 2_000_000)) for _ in range(10)]
+    assert {(answer.status_code, answer.error_kind) for answer in answers} == {(413, None)}
 
 
 def test_a_close_after_the_request_is_no_tls_failure(authority: Authority) -> None:
