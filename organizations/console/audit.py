@@ -17,6 +17,7 @@ from organizations import trail
 from organizations.console import zones
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.fields import ConsoleForm
+from organizations.console.looks import Look
 from organizations.console.responses import live, revision_of, unchanged
 from organizations.models import ApiKey, AuditEntry, Organization, User
 from organizations.rules import acts, differences
@@ -31,11 +32,11 @@ KEYS_OFFERED: Final = 200
 TIME_FORMATS: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 TABS: Final = {
-    "commands": ("Commands", "commands"),
-    "datasets": ("Datasets", "dataset"),
-    "endpoints": ("Endpoints", "endpoint"),
-    "events": ("Events", "event"),
-    "people": ("People and keys", "members"),
+    "commands": Look("Commands", "quiet", "commands"),
+    "datasets": Look("Datasets", "quiet", "dataset"),
+    "endpoints": Look("Endpoints", "quiet", "endpoint"),
+    "events": Look("Events", "quiet", "event"),
+    "people": Look("People and keys", "quiet", "members"),
 }
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
 from django.db.models import Q
 
 from organizations.console.fields import ConsoleForm
+from organizations.console.looks import Look
 from webhooks.console import paging
 from webhooks.console.paging import Listing, Page
 from webhooks.console.rows import ERROR_WORDS
@@ -16,24 +16,11 @@ from webhooks.console.schedule import Made
 from webhooks.models import Attempt, Endpoint
 from webhooks.rules.verdicts import ErrorKind, Phase, Verdict
 
-
-@dataclass(frozen=True)
-class OutcomeLook:
-    """A word and a picture, and what they mean."""
-
-    word: str
-    icon: str
-    family: str
-    meaning: str
-
-
 OUTCOMES: Final = {
-    Verdict.DELIVERED: OutcomeLook("Delivered", "acked", "good", "Answered with 2xx"),
-    Verdict.RETRY: OutcomeLook(
-        "Retry", "failed", "bad", "Failed; another one followed, if any was left"
-    ),
-    Verdict.FAIL: OutcomeLook("Failed", "failed", "bad", "Refused: it ended its delivery"),
-    Verdict.LOST: OutcomeLook("Lost", "lost", "person", "Nobody knows whether it arrived"),
+    Verdict.DELIVERED: Look("Delivered", "good", "acked", "Answered with 2xx"),
+    Verdict.RETRY: Look("Retry", "bad", "failed", "Failed; another one followed, if any was left"),
+    Verdict.FAIL: Look("Failed", "bad", "failed", "Refused: it ended its delivery"),
+    Verdict.LOST: Look("Lost", "person", "lost", "Nobody knows whether it arrived"),
 }
 # Where an attempt broke off, for errors of which the kind does not say it.
 PHASES: Final = {

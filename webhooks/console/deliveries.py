@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from organizations.console.fields import ConsoleForm
+from organizations.console.looks import Look
 from organizations.models import Organization
 from webhooks.console import paging
 from webhooks.console.paging import Listing, Page
@@ -21,21 +22,11 @@ from webhooks.policies import POLICIES
 State = Delivery.State
 
 
-@dataclass(frozen=True)
-class DeliveryLook:
-    """A word, a picture and a family, which differ from each other."""
-
-    word: str
-    family: str
-    icon: str
-    meaning: str
-
-
 LOOKS: Final = {
-    State.PENDING: DeliveryLook("Pending", "waiting", "queued", "On its way to the endpoint"),
-    State.DELIVERED: DeliveryLook("Delivered", "good", "acked", "The endpoint answered 2xx"),
-    State.FAILED: DeliveryLook("Failed", "bad", "failed", "Over without a 2xx"),
-    State.CANCELLED: DeliveryLook("Cancelled", "withdrawn", "retracted", "Withdrawn on the way"),
+    State.PENDING: Look("Pending", "waiting", "queued", "On its way to the endpoint"),
+    State.DELIVERED: Look("Delivered", "good", "acked", "The endpoint answered 2xx"),
+    State.FAILED: Look("Failed", "bad", "failed", "Over without a 2xx"),
+    State.CANCELLED: Look("Cancelled", "withdrawn", "retracted", "Withdrawn on the way"),
 }
 FAILURES: Final = {
     "attempts_exhausted": "attempts exhausted",
@@ -82,7 +73,7 @@ class DeliveryRow:
     delivery: Delivery
 
     @property
-    def look(self) -> DeliveryLook:
+    def look(self) -> Look:
         return LOOKS[State(self.delivery.state)]
 
     @property

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from organizations.console.looks import Look
 from organizations.console.responses import revision_of
 from webhooks.console import attempts, deliveries, schedule
-from webhooks.console.deliveries import DeliveryLook, DeliveryRow
+from webhooks.console.deliveries import DeliveryRow
 from webhooks.console.why import Last, Standing, Why, why
 from webhooks.models import Attempt, Delivery
 
@@ -18,7 +19,7 @@ class DeliveryPage:
     """What the templates need."""
 
     delivery: Delivery
-    look: DeliveryLook
+    look: Look
     attempts: Sequence[Attempt]
     why: Why
     line: schedule.Line

@@ -12,9 +12,10 @@ from django import forms
 from django.db.models import Count, Q, QuerySet
 
 from organizations.console.fields import ConsoleForm
+from organizations.console.looks import Look
 from organizations.models import Organization
 from webhooks.console import deliveries, paging
-from webhooks.console.deliveries import LOOKS, DeliveryLook, DeliveryRow
+from webhooks.console.deliveries import LOOKS, DeliveryRow
 from webhooks.console.paging import Listing, Page
 from webhooks.models import Delivery, Event
 from webhooks.rules.event_types import MAX_LENGTH, WILDCARD
@@ -24,7 +25,7 @@ from webhooks.rules.event_types import MAX_LENGTH, WILDCARD
 class Share:
     """How many deliveries of an event stand so."""
 
-    look: DeliveryLook
+    look: Look
     count: int
 
 

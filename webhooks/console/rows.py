@@ -11,6 +11,7 @@ from django.http import Http404
 
 from organizations.actors import Actor
 from organizations.console import words
+from organizations.console.looks import Look
 from organizations.models import Organization
 from webhooks import endpoints
 from webhooks.console.strip import Strip, strip_of
@@ -30,18 +31,9 @@ ERROR_WORDS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class EndpointLook:
-    """A word, a picture and a family, which differ from each other."""
-
-    word: str
-    family: str
-    icon: str
-
-
-ENABLED: Final = EndpointLook("Enabled", "good", "acked")
-DISABLED: Final = EndpointLook("Disabled", "person", "disabled")
-ARCHIVED: Final = EndpointLook("Archived", "withdrawn", "disabled")
+ENABLED: Final = Look("Enabled", "good", "acked")
+DISABLED: Final = Look("Disabled", "person", "disabled")
+ARCHIVED: Final = Look("Archived", "withdrawn", "disabled")
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class EndpointRow:
     strip: Strip
 
     @property
-    def look(self) -> EndpointLook:
+    def look(self) -> Look:
         if self.endpoint.archived_at:
             return ARCHIVED
         return ENABLED if self.endpoint.enabled else DISABLED
