@@ -1,8 +1,7 @@
 """Reads the audit trail: newest first, by what an index serves, and never further than was said.
 
 An index serves a person's entries and those beside the traffic. Whatever else a filter asks is looked
-for in a stretch of ``LOOKED_THROUGH`` entries at a time, so that a rare thing among millions takes the
-time of a stretch, and the answer says how far back that was.
+for in a bounded part at a time; see ``paging``.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from organizations.models import ApiKey, AuditEntry, Organization, User
+from organizations.paging import Listing, Page
 from organizations.rules.acts import TARGET_TYPES, TRAFFIC, is_traffic
 
-# About 10 ms of reading where none of them matches.
-LOOKED_THROUGH: Final = 10_000
 # Who acted, for the choice of a filter; each is one step along an index.
 PEOPLE_AT_MOST: Final = 500
 # An entry's id is given within its INSERT, its time is when that statement began.
@@ -80,42 +78,19 @@ class Filters:
         types = self.target_types and not set(self.target_types) & set(TRAFFIC)
         return bool(types or (self.act and not is_traffic(self.act)))
 
-    @property
-    def need_a_look(self) -> bool:
-        """Whether an index leaves something to be looked for."""
-        narrowing = bool(self.act) + bool(self.target_types) + isinstance(self.who, ApiKey)
-        return bool(narrowing) and not self.target_id
 
-
-@dataclass(frozen=True)
-class Found:
-    """Entries, newest first. ``older`` is where to go on; ``looked_back_to`` is set when it is the end of
-    the stretch that was looked through.
-    """
-
-    entries: Sequence[AuditEntry]
-    older: int | None
-    looked_back_to: datetime | None = None
-
-
-def search(organization: Organization, filters: Filters, before: int | None, at_most: int) -> Found:
+def search(organization: Organization, filters: Filters, before: int | None) -> Page[AuditEntry]:
     """The newest entries that match, or those older than ``before``."""
-    walked = _walked(organization, filters)
-    if before is not None:
-        walked = walked.filter(pk__lt=before)
-    wanted, end = _narrowed(walked, filters), None
-    if filters.need_a_look:
-        end = walked.values_list("pk", flat=True)[LOOKED_THROUGH - 1 : LOOKED_THROUGH].first()
-        wanted = wanted.filter(pk__gte=end) if end else wanted
-    found = list(wanted.select_related("user", "api_key")[: at_most + 1])
-    if len(found) > at_most:
-        return Found(found[:at_most], found[at_most - 1].pk)
-    return Found(found, end, AuditEntry.objects.get(pk=end).at if end else None)
+    entries, wanted = _walked(organization, filters), _wanted(filters)
+    if filters.target_id:
+        # So few that nothing has to be looked for.
+        entries, wanted = entries.filter(wanted), Q()
+    return Listing(entries.select_related("user", "api_key"), "pk", "at").page(before, wanted)
 
 
 def _walked(organization: Organization, filters: Filters) -> QuerySet[AuditEntry]:
     """The entries as far as an index leads to them in their order."""
-    entries = AuditEntry.objects.filter(organization=organization).order_by("-pk")
+    entries = AuditEntry.objects.filter(organization=organization)
     if filters.user_id:
         entries = entries.filter(user=filters.user_id)
     if filters.target_id:
@@ -124,25 +99,23 @@ def _walked(organization: Organization, filters: Filters) -> QuerySet[AuditEntry
         entries = entries.exclude(target_type__in=TRAFFIC)
     if filters.since:
         since = _first_since(organization, filters.since - SKEW)
-        entries = entries.filter(pk__gte=since)
+        entries = entries.filter(pk__gte=since, at__gte=filters.since)
     if filters.until:
         until = _first_since(organization, filters.until + SKEW)
-        entries = entries.filter(pk__lt=until)
+        entries = entries.filter(pk__lt=until, at__lt=filters.until)
     return entries
 
 
-def _narrowed(walked: QuerySet[AuditEntry], filters: Filters) -> QuerySet[AuditEntry]:
-    if filters.since:
-        walked = walked.filter(at__gte=filters.since)
-    if filters.until:
-        walked = walked.filter(at__lt=filters.until)
+def _wanted(filters: Filters) -> Q:
+    """What no index serves."""
+    wanted = Q()
     if isinstance(filters.who, ApiKey):
-        walked = walked.filter(api_key=filters.who)
+        wanted &= Q(api_key=filters.who)
     if filters.act:
-        walked = walked.filter(act=filters.act)
+        wanted &= Q(act=filters.act)
     if filters.target_types:
-        walked = walked.filter(target_type__in=filters.target_types)
-    return walked
+        wanted &= Q(target_type__in=filters.target_types)
+    return wanted
 
 
 def _first_since(organization: Organization, at: datetime) -> int:

@@ -10,13 +10,12 @@ from django import forms
 from django.apps import apps
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from organizations import trail
-from organizations.console import zones
+from organizations.console import addresses
 from organizations.console.access import ConsoleRequest, permitted
-from organizations.console.fields import ConsoleForm
+from organizations.console.fields import PeriodForm
 from organizations.console.looks import Look
 from organizations.console.responses import live, revision_of, unchanged
 from organizations.models import ApiKey, AuditEntry, Organization, User
@@ -24,12 +23,10 @@ from organizations.rules import acts, differences
 from organizations.rules.differences import Change
 from organizations.trail import Filters
 
-PAGE_SIZE: Final = 50
 # Fields of one entry that the list shows at once; the others are behind a disclosure.
 CHANGES_SHOWN: Final = 3
 # Keys that the filter offers, the newest.
 KEYS_OFFERED: Final = 200
-TIME_FORMATS: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 TABS: Final = {
     "commands": Look("Commands", "quiet", "commands"),
@@ -107,17 +104,13 @@ class Row:
         return self.changes[CHANGES_SHOWN:]
 
 
-class FilterForm(ConsoleForm):
+class FilterForm(PeriodForm):
     """The filters of the trail, as they stand in its address."""
 
     about = forms.ChoiceField(required=False, choices=[(name, name) for name in TABS])
     who = forms.UUIDField(required=False)
     act = forms.ChoiceField(required=False, choices=list(acts.ACTS.items()))
     target = forms.CharField(required=False, max_length=64)
-    since = forms.DateTimeField(required=False, input_formats=TIME_FORMATS)
-    until = forms.DateTimeField(required=False, input_formats=TIME_FORMATS)
-    # The time zone of the two; UTC unless it is said.
-    zone = forms.CharField(required=False)
     # Where a page begins.
     before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 
@@ -126,10 +119,6 @@ class FilterForm(ConsoleForm):
     def __init__(self, organization: Organization, data: QueryDict) -> None:
         super().__init__(data)
         self._organization = organization
-
-    def full_clean(self) -> None:
-        with timezone.override(zones.named(self.data.get("zone", ""))):
-            super().full_clean()
 
     def clean_who(self) -> User | ApiKey | None:
         wanted = self.cleaned_data["who"]
@@ -171,20 +160,18 @@ def audit(request: ConsoleRequest) -> HttpResponse:
     form = FilterForm(organization, request.GET)
     form.is_valid()
     before = form.cleaned_data.get("before")
-    found = trail.search(organization, form.filters, before, PAGE_SIZE)
+    page = trail.search(organization, form.filters, before)
     # Entries never change: which they are says what the page shows.
-    revision = revision_of([entry.pk for entry in found.entries], found.older is None)
+    revision = revision_of([entry.pk for entry in page.rows], page.older is None)
     if answer := unchanged(request, revision):
         return answer
     context = {
-        "rows": _rows(organization, found.entries),
-        "found": found,
+        "page": page,
+        "rows": _rows(organization, page.rows),
         "form": form,
-        "poll_url": _address(request.GET),
-        "older_url": _address(request.GET, before=found.older) if found.older else "",
-        "newest_url": _address(request.GET, before=None) if before else "",
-        "everything_url": _address(request.GET, target=None, before=None),
-        "at_the_top": not before,
+        **addresses.around(request.path, request.GET, page),
+        "poll_url": request.get_full_path(),
+        "everything_url": addresses.address(request.path, request.GET, target=None, before=None),
     }
     polled = request.htmx.target == "audit-live"
     fragment = "audit/_rows.html" if polled else "audit/_results.html"
@@ -230,13 +217,3 @@ def _choices(organization: Organization) -> dict[str, Any]:
         "people": trail.who_acted(organization),
         "keys": keys,
     }
-
-
-def _address(query: QueryDict, **changes: Any) -> str:
-    """This page with these parameters changed, or left out where None."""
-    changed = query.copy()
-    for name, value in changes.items():
-        changed[name] = "" if value is None else str(value)
-    for name in [name for name, value in changed.items() if not value]:
-        del changed[name]
-    return f"{reverse('audit')}?{changed.urlencode()}".rstrip("?")

@@ -6,9 +6,10 @@ from typing import Any
 
 from django import forms
 from django.http import HttpRequest, QueryDict
+from django.utils import timezone
 
 from organizations import passwords
-from organizations.console import once
+from organizations.console import once, zones
 from organizations.models import User
 
 
@@ -29,6 +30,21 @@ class ConsoleForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"label_suffix": "", **kwargs})
+
+
+class PeriodForm(ConsoleForm):
+    """A time from and a time before which something was done, as browsers write them."""
+
+    CLOCK_FORMATS = ("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+
+    since = forms.DateTimeField(required=False, input_formats=CLOCK_FORMATS)
+    until = forms.DateTimeField(required=False, input_formats=CLOCK_FORMATS)
+    # The time zone of the two; UTC unless it is said.
+    zone = forms.CharField(required=False)
+
+    def full_clean(self) -> None:
+        with timezone.override(zones.named(self.data.get("zone", ""))):
+            super().full_clean()
 
 
 class OnceForm(ConsoleForm):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from django import forms
 from django.contrib import messages
@@ -13,16 +11,16 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from organizations.actors import Actor
+from organizations.console import addresses
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.fields import ConsoleForm
 from organizations.console.responses import live, revision_of, unchanged
 from organizations.models import Notice
 from organizations.notices import preferences, reading
 from organizations.notices.mails import page_of
+from organizations.paging import Listing
 from organizations.rules.letters import WORDS, Item, item_of
 from organizations.rules.notices import MUTABLE, Kind
-
-PAGE_SIZE: Final = 50
 
 
 @dataclass(frozen=True)
@@ -39,14 +37,6 @@ class Row:
     @property
     def url(self) -> str:
         return page_of(Kind(self.notice.kind), self.notice.subject_id)
-
-
-@dataclass(frozen=True)
-class Page:
-    """Rows, newest first; ``older`` is the cursor of the next page."""
-
-    rows: Sequence[Row]
-    older: int | None
 
 
 class PreferencesForm(ConsoleForm):
@@ -73,27 +63,19 @@ class PreferencesForm(ConsoleForm):
 @require_safe
 def notices(request: ConsoleRequest) -> HttpResponse:
     """What was sent and what waits, newest first."""
-    before = request.GET.get("before", "")
-    page = _page_of(request.actor, int(before) if before.isdecimal() else None)
-    revision = revision_of([_shown(row.notice) for row in page.rows], page.older)
+    before = addresses.number(request.GET.get("before", ""))
+    page = Listing(reading.visible_to(request.actor), "pk", "happened_at").page(before)
+    revision = revision_of([_shown(notice) for notice in page.rows], page.older)
     if answer := unchanged(request, revision):
         return answer
     context = {
         "page": page,
-        "at_the_top": not before,
+        "rows": [Row(n, item_of(Kind(n.kind), n.subject_id, n.facts)) for n in page.rows],
+        **addresses.around(request.path, request.GET, page),
         "sees_all": reading.sees_all(request.actor),
         "form": None if request.htmx else PreferencesForm.of(request.actor),
     }
     return live(request, "notices/list.html", "notices/_list.html", context, revision)
-
-
-def _page_of(actor: Actor, before: int | None) -> Page:
-    visible = reading.visible_to(actor)
-    if before is not None:
-        visible = visible.filter(pk__lt=before)
-    found = list(visible[: PAGE_SIZE + 1])
-    rows = [Row(n, item_of(Kind(n.kind), n.subject_id, n.facts)) for n in found[:PAGE_SIZE]]
-    return Page(rows, rows[-1].notice.pk if len(found) > PAGE_SIZE else None)
 
 
 def _shown(notice: Notice) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ def sees_all(actor: Actor) -> bool:
 
 
 def visible_to(actor: Actor) -> QuerySet[Notice]:
-    """The notices of the organization that the actor may read, newest first."""
+    """The notices of the organization that the actor may read."""
     own = Q() if sees_all(actor) else Q(recipient=actor.user)
     notices = Notice.objects.filter(own, organization=actor.organization)
-    return notices.select_related("recipient").order_by("-pk")
+    return notices.select_related("recipient")

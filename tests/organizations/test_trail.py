@@ -10,11 +10,12 @@ from uuid import uuid4
 import pytest
 
 from commands import datasets
-from organizations import keys, trail
+from organizations import keys, paging, trail
 from organizations.models import AuditEntry, User
+from organizations.paging import Page
 from organizations.provisioning import provision
 from organizations.rules import roles
-from organizations.trail import Filters, Found
+from organizations.trail import Filters
 from tests.factories import Scene, new_scene
 
 pytestmark = pytest.mark.django_db
@@ -37,22 +38,25 @@ def write(
     )
 
 
-def search(scene: Scene, before: int | None = None, at_most: int = 50, **filters: Any) -> Found:
-    return trail.search(scene.organization, Filters(**filters), before, at_most)
+def search(scene: Scene, before: int | None = None, **filters: Any) -> Page[AuditEntry]:
+    return trail.search(scene.organization, Filters(**filters), before)
 
 
 def ids(entries: Sequence[AuditEntry]) -> list[int]:
     return [entry.pk for entry in entries]
 
 
-def test_entries_come_newest_first_in_pages_that_neither_skip_nor_repeat(scene: Scene) -> None:
-    everything = ids(search(scene).entries)
+def test_entries_come_newest_first_in_pages_that_neither_skip_nor_repeat(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = ids(search(scene).rows)
     assert everything == sorted(everything, reverse=True)
+    monkeypatch.setattr(paging, "PAGE_SIZE", 2)
     walked: list[int] = []
     before = None
     while True:
-        found = search(scene, before, at_most=2)
-        walked += ids(found.entries)
+        found = search(scene, before)
+        walked += ids(found.rows)
         before = found.older
         if before is None:
             break
@@ -62,9 +66,9 @@ def test_entries_come_newest_first_in_pages_that_neither_skip_nor_repeat(scene: 
 def test_nothing_of_another_organization_is_found(scene: Scene) -> None:
     other = new_scene("Another")
     entry = write(other)
-    assert entry.pk not in ids(search(scene).entries)
-    assert not search(scene, target_id=entry.target_id).entries
-    assert not search(scene, who=other.operator.user).entries
+    assert entry.pk not in ids(search(scene).rows)
+    assert not search(scene, target_id=entry.target_id).rows
+    assert not search(scene, who=other.operator.user).rows
 
 
 def test_a_persons_entries_are_those_through_his_keys_too(scene: Scene) -> None:
@@ -74,21 +78,21 @@ def test_a_persons_entries_are_those_through_his_keys_too(scene: Scene) -> None:
     datasets.disarm(actor, scene.dataset.pk)
     by_key = AuditEntry.objects.latest("pk")
     write(scene, user=scene.owner.user)
-    assert ids(search(scene, who=user).entries) == [by_key.pk, by_hand.pk]
-    assert ids(search(scene, who=actor.api_key).entries) == [by_key.pk]
+    assert ids(search(scene, who=user).rows) == [by_key.pk, by_hand.pk]
+    assert ids(search(scene, who=actor.api_key).rows) == [by_key.pk]
 
 
 def test_an_act_and_a_kind_of_target_narrow(scene: Scene) -> None:
     issued, pinged = write(scene), write(scene, "endpoint.ping")
-    assert ids(search(scene, act="endpoint.ping").entries) == [pinged.pk]
-    assert ids(search(scene, act="command.issue").entries) == [issued.pk]
-    assert pinged.pk in ids(search(scene, target_types=["endpoint"]).entries)
-    assert issued.pk not in ids(search(scene, target_types=["endpoint"]).entries)
-    assert not search(scene, act="endpoint.ping", who=scene.owner.user).entries
+    assert ids(search(scene, act="endpoint.ping").rows) == [pinged.pk]
+    assert ids(search(scene, act="command.issue").rows) == [issued.pk]
+    assert pinged.pk in ids(search(scene, target_types=["endpoint"]).rows)
+    assert issued.pk not in ids(search(scene, target_types=["endpoint"]).rows)
+    assert not search(scene, act="endpoint.ping", who=scene.owner.user).rows
 
 
 def test_everything_done_to_one_thing_is_found(scene: Scene) -> None:
-    entries = search(scene, target_id=str(scene.dataset.pk)).entries
+    entries = search(scene, target_id=str(scene.dataset.pk)).rows
     assert [entry.act for entry in entries] == ["dataset.arm", "dataset.create"]
 
 
@@ -121,13 +125,13 @@ def test_times_bound_from_and_up_to_but_without_the_end(
         if minute is not None
     }
     # Those of setting up the scene are by others.
-    found = [entry for entry in search(scene, **bounds).entries if entry.user == person]
+    found = [entry for entry in search(scene, **bounds).rows if entry.user == person]
     assert found == [entries[minute] for minute in expected]
 
 
 def test_an_organization_without_entries_has_none_at_any_time(scene: Scene) -> None:
     fresh = provision("Fresh").organization
-    assert trail.search(fresh, Filters(since=NOON, until=NOON), None, 50) == Found([], None)
+    assert trail.search(fresh, Filters(since=NOON, until=NOON), None) == Page([])
 
 
 def test_a_look_ends_where_it_was_said_and_goes_on_from_there(
@@ -136,22 +140,22 @@ def test_a_look_ends_where_it_was_said_and_goes_on_from_there(
     rare = write(scene, "command.retract")
     for _ in range(7):
         write(scene)
-    monkeypatch.setattr(trail, "LOOKED_THROUGH", 5)
+    monkeypatch.setattr(paging, "LOOKED_AT", 5)
     first = search(scene, act="command.retract")
-    assert not first.entries
+    assert not first.rows
     assert first.older
-    assert first.looked_back_to == AuditEntry.objects.get(pk=first.older).at
+    assert first.looked_to == AuditEntry.objects.get(pk=first.older).at
     second = search(scene, first.older, act="command.retract")
-    assert ids(second.entries) == [rare.pk]
+    assert ids(second.rows) == [rare.pk]
 
 
 def test_a_full_page_goes_on_after_its_last_row_also_within_a_look(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = [write(scene) for _ in range(4)]
-    monkeypatch.setattr(trail, "LOOKED_THROUGH", 1000)
-    found = search(scene, at_most=3, act="command.issue")
-    assert (found.older, found.looked_back_to) == (entries[1].pk, None)
+    monkeypatch.setattr(paging, "PAGE_SIZE", 3)
+    found = search(scene, act="command.issue")
+    assert (found.older, found.looked_to) == (entries[1].pk, None)
 
 
 def test_who_acted_is_known_of_those_too_who_left(scene: Scene) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Final
 from django import forms
 from django.db.models import Q
 
+from organizations import paging
 from organizations.console.fields import ConsoleForm
 from organizations.console.looks import Look
-from webhooks.console import paging
-from webhooks.console.paging import Listing, Page
+from organizations.paging import Listing, Page
 from webhooks.console.rows import ERROR_WORDS
 from webhooks.console.schedule import Made
 from webhooks.models import Attempt, Endpoint

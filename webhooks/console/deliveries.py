@@ -11,11 +11,11 @@ from django import forms
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from organizations import paging
 from organizations.console.fields import ConsoleForm
 from organizations.console.looks import Look
 from organizations.models import Organization
-from webhooks.console import paging
-from webhooks.console.paging import Listing, Page
+from organizations.paging import Listing, Page
 from webhooks.models import Delivery
 from webhooks.policies import POLICIES
 

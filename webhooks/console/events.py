@@ -11,12 +11,13 @@ from uuid import UUID
 from django import forms
 from django.db.models import Count, Q, QuerySet
 
+from organizations import paging
 from organizations.console.fields import ConsoleForm
 from organizations.console.looks import Look
 from organizations.models import Organization
-from webhooks.console import deliveries, paging
+from organizations.paging import Listing, Page
+from webhooks.console import deliveries
 from webhooks.console.deliveries import LOOKS, DeliveryRow
-from webhooks.console.paging import Listing, Page
 from webhooks.models import Delivery, Event
 from webhooks.rules.event_types import MAX_LENGTH, WILDCARD
 

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from commands import datasets
-from organizations import keys, members, trail
+from organizations import keys, members, paging
 from organizations.actors import Actor
 from organizations.models import AuditEntry
 from organizations.rules import roles
@@ -202,7 +202,7 @@ def test_a_look_that_ended_says_how_far_it_went(
     for _ in range(5):
         datasets.disarm(scene.operator, scene.dataset.pk)
         datasets.arm(scene.operator, scene.dataset.pk)
-    monkeypatch.setattr(trail, "LOOKED_THROUGH", 5)
+    monkeypatch.setattr(paging, "LOOKED_AT", 5)
     visitor = Visitor(scene.owner)
     page = visitor.get("/audit/", about="commands")
     assert page.has("no-match-yet")

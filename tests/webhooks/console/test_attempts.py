@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from organizations import paging
 from tests.factories import Scene, answer, claim, ending, lost, no_answer, record
 from tests.visitors import Page, Visitor, queries_of
 from tests.webhooks.console.test_endpoints import page_of
-from webhooks.console import paging
 from webhooks.console.attempts import came_of
 from webhooks.models import Attempt
 from webhooks.rules.verdicts import Verdict

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from organizations import paging
 from organizations.provisioning import provision
 from tests.factories import Scene, answer, claim, fail_with, new_scene, record
 from tests.visitors import Page, Visitor, queries_of
 from webhooks import endpoints
 from webhooks.console import deliveries as shown
-from webhooks.console import paging
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from organizations import paging
 from organizations.provisioning import provision
 from tests.factories import Scene, answer, claim, fail_with, new_scene, record
 from tests.visitors import Visitor, queries_of
 from webhooks import publishing
-from webhooks.console import paging
 from webhooks.console.as_sent import SHOWN_BYTES
 from webhooks.models import Endpoint, Event
 

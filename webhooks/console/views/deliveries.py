@@ -9,9 +9,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
+from organizations.console import addresses
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import is_poll, live, revision_of, unchanged
-from webhooks.console import as_sent, delivery_page, paging
+from webhooks.console import as_sent, delivery_page
 from webhooks.console import deliveries as shown
 from webhooks.console.deliveries import LOOKS, DeliveryFilterForm, DeliveryRow
 from webhooks.models import Delivery, Endpoint
@@ -24,7 +25,7 @@ def deliveries(request: ConsoleRequest) -> HttpResponse:
     """One page of deliveries: whole, its results after a change of filter, or what a poll asks for."""
     form = DeliveryFilterForm(request.GET)
     form.is_valid()
-    before = paging.identifier(request.GET.get("before", ""))
+    before = addresses.identifier(request.GET.get("before", ""))
     organization = request.actor.organization
     if is_poll(request):
         sight = shown.sight_of(organization, form, before)
@@ -38,7 +39,7 @@ def deliveries(request: ConsoleRequest) -> HttpResponse:
         "rows": [DeliveryRow(delivery) for delivery in page.rows],
         "form": form,
         "looks": LOOKS,
-        **paging.addresses(request.path, request.GET, page),
+        **addresses.around(request.path, request.GET, page),
         "poll_url": request.get_full_path(),
     }
     if not request.htmx:

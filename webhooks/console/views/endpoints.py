@@ -8,10 +8,11 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
+from organizations.console import addresses
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import is_poll, live, revision_of, unchanged
 from webhooks import endpoints as service
-from webhooks.console import attempts, paging, rows, subscriptions
+from webhooks.console import attempts, rows, subscriptions
 from webhooks.console.attempts import OUTCOMES, AttemptFilterForm
 from webhooks.console.pings import last_ping_of
 
@@ -34,7 +35,7 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
     row = rows.find(request.actor, pk)
     form = AttemptFilterForm(request.GET)
     form.is_valid()
-    before = paging.number(request.GET.get("before", ""))
+    before = addresses.number(request.GET.get("before", ""))
     ping = last_ping_of(row.endpoint)
     figures = service.figures_of([row.endpoint])[pk]
 
@@ -55,7 +56,7 @@ def endpoint(request: ConsoleRequest, pk: UUID) -> HttpResponse:
         "page": page,
         "form": form,
         "outcomes": OUTCOMES,
-        **paging.addresses(request.path, request.GET, page),
+        **addresses.around(request.path, request.GET, page),
     }
     polled = request.htmx.target == "endpoint-live"
     fragment = "endpoints/_live.html" if polled else "endpoints/_results.html"

@@ -7,9 +7,10 @@ from uuid import UUID
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
+from organizations.console import addresses
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, revision_of, unchanged
-from webhooks.console import as_sent, deliveries, paging
+from webhooks.console import as_sent, deliveries
 from webhooks.console import events as shown
 from webhooks.console.events import EventFilterForm
 
@@ -20,7 +21,7 @@ def events(request: ConsoleRequest) -> HttpResponse:
     """One page of events: whole, its results after a change of filter, or what a poll asks for."""
     form = EventFilterForm(request.GET)
     form.is_valid()
-    before = paging.number(request.GET.get("before", ""))
+    before = addresses.number(request.GET.get("before", ""))
     page = shown.page_of(request.actor.organization, form.condition, before)
     rows = shown.rows_of(page.rows)
     revision = revision_of([shown.facts_of(row) for row in rows], bool(page.older))
@@ -30,7 +31,7 @@ def events(request: ConsoleRequest) -> HttpResponse:
         "page": page,
         "rows": rows,
         "form": form,
-        **paging.addresses(request.path, request.GET, page),
+        **addresses.around(request.path, request.GET, page),
         "poll_url": request.get_full_path(),
         "publish_url": request.build_absolute_uri("/api/events"),
     }

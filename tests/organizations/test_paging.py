@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 from django.db.models import Q
-from django.http import QueryDict
 
+from organizations import paging
+from organizations.paging import Listing, Page
 from tests.factories import Scene
-from webhooks.console import paging
-from webhooks.console.paging import Listing, Page
 from webhooks.models import Delivery
 
 DELIVERED, PENDING = Q(state="delivered"), Q(state="pending")
@@ -62,22 +59,3 @@ def test_a_full_page_leads_on_from_its_last_row(
         page = listing.page(None, condition)
         assert (page.older, page.looked_to) == (sent[1].pk, None)
         assert listing.page(page.older, condition) == Page([sent[0]])
-
-
-@pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "9" * 19, "\N{SUPERSCRIPT TWO}"])
-def test_what_is_no_cursor_is_the_beginning(text: str) -> None:
-    assert paging.number(text) is None
-    assert paging.identifier(text) is None
-
-
-def test_cursors_are_numbers_or_ids() -> None:
-    some = uuid4()
-    assert paging.number("42") == 42
-    assert paging.identifier(str(some)) == some
-
-
-def test_an_address_keeps_what_is_not_changed_and_drops_what_is_empty() -> None:
-    query = QueryDict("state=failed&before=7&policy=")
-    assert paging.address("/x/", query, before=None) == "/x/?state=failed"
-    assert paging.address("/x/", query, before=9) == "/x/?state=failed&before=9"
-    assert paging.address("/x/", QueryDict(""), before=None) == "/x/"

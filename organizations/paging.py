@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
-from uuid import UUID
 
 from django.db.models import Model, Q, QuerySet, Subquery
-from django.http import QueryDict
 
 M = TypeVar("M", bound=Model)
 
@@ -78,40 +76,7 @@ class Listing(Generic[M]):
         return stop.select_related(None).values_list(self.key, self.at).first()
 
 
-def number(text: str) -> int | None:
-    """A cursor that is a number; None for anything else, which is the beginning."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-
-
-def identifier(text: str) -> UUID | None:
-    """A cursor that is an id."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
 def only(given: dict[str, Callable[[Any], Q]], asked: dict[str, Any]) -> Q | None:
     """The condition of all that is asked for; None where nothing is."""
     conditions = [condition(asked[name]) for name, condition in given.items() if asked.get(name)]
     return Q(*conditions) if conditions else None
-
-
-def addresses(path: str, query: QueryDict, page: Page[Any]) -> dict[str, Any]:
-    """Where the list goes on, and where it begins; empty where there is nothing, or nothing else."""
-    begun = not query.get("before")
-    return {
-        "older_url": address(path, query, before=page.older) if page.older else "",
-        "newest_url": "" if begun else address(path, query, before=None),
-        "looked_at": LOOKED_AT,
-    }
-
-
-def address(path: str, query: QueryDict, **changes: Any) -> str:
-    """This list with these parameters changed, or left out where None."""
-    changed = query.copy()
-    for name, value in changes.items():
-        changed[name] = "" if value is None else str(value)
-    for name in [name for name, value in changed.items() if not value]:
-        del changed[name]
-    return f"{path}?{changed.urlencode()}".rstrip("?")
