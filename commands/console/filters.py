@@ -14,17 +14,15 @@ from django import forms
 from django.db.models import F
 from django.http import QueryDict
 from django.urls import reverse
-from django.utils import timezone
 
 from commands.console.states import CHOICES, REFUSED_ONLY
 from commands.models import Dataset, Experiment
 from commands.queries import Filters
-from organizations.console import words, zones
-from organizations.console.fields import ConsoleForm
+from organizations.console import addresses, words
+from organizations.console.fields import PeriodForm
 from organizations.models import ApiKey, Membership, Organization
 from webhooks.models import Endpoint
 
-CLOCK_FORMATS: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 # Times that move on by themselves, unlike "since".
 WITHIN: Final = {
     "15m": ("The last 15 minutes", timedelta(minutes=15)),
@@ -54,7 +52,7 @@ class IssuerField(forms.CharField):
         return kind, issuer
 
 
-class FilterForm(ConsoleForm):
+class FilterForm(PeriodForm):
     """The filters of the list, as they stand in its address."""
 
     q = forms.CharField(required=False, max_length=200, label="client token or id")
@@ -64,10 +62,6 @@ class FilterForm(ConsoleForm):
     issuer = IssuerField(required=False)
     endpoint = forms.UUIDField(required=False)
     within = forms.ChoiceField(required=False, choices=[(name, name) for name in WITHIN])
-    since = forms.DateTimeField(required=False, input_formats=CLOCK_FORMATS)
-    until = forms.DateTimeField(required=False, input_formats=CLOCK_FORMATS)
-    # The time zone of the two; UTC unless it is said.
-    zone = forms.CharField(required=False)
     # Where a page begins, and the newest command when the page was opened.
     before = forms.UUIDField(required=False)
     seen = forms.UUIDField(required=False)
@@ -85,10 +79,6 @@ class FilterForm(ConsoleForm):
     )
     # Those behind "More filters", which somebody would look for in vain.
     TUCKED_AWAY = ("experiment", "issuer", "endpoint", "since", "until")
-
-    def full_clean(self) -> None:
-        with timezone.override(zones.named(self.data.get("zone", ""))):
-            super().full_clean()
 
     def filters(self, now: datetime) -> Filters:
         """The filters that were understood; the others narrow nothing and show their error."""
@@ -244,12 +234,4 @@ def _words(name: str, value: Any, offered: dict[str, Select]) -> str:
 
 def address(query: QueryDict, page: str = "commands", **changes: Any) -> str:
     """The list, or another page, with these parameters changed, or left out where None."""
-    changed = query.copy()
-    changed.pop("seen", None)
-    for name, value in changes.items():
-        changed.pop(name, None)
-        if value is not None:
-            changed[name] = str(value)
-    for name in [name for name, value in changed.items() if not value]:
-        del changed[name]
-    return f"{reverse(page)}?{changed.urlencode()}".rstrip("?")
+    return addresses.address(reverse(page), query, **{"seen": None, **changes})

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.http import Http404
 
 from commands import queries
-from commands.console.states import Look, look_of
+from commands.console.states import look_of
 from commands.console.story import Told, tell
 from commands.errors import DispatchRefused, ReissueRefused
 from commands.models import Command, CommandEvent
@@ -20,6 +20,7 @@ from commands.rules.diagnosis import Diagnosis
 from commands.rules.states import REISSUABLE, State
 from organizations.actors import Actor
 from organizations.console import words
+from organizations.console.looks import Look
 from organizations.console.responses import revision_of
 from webhooks.console import schedule
 from webhooks.console.attempts import made_of

@@ -8,9 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from commands import queries
-from commands.console.states import REFUSALS, Look, look_of
+from commands.console.states import REFUSALS, look_of
 from commands.queries import Filters, Span
 from commands.rules.states import State
+from organizations.console.looks import Look
 from organizations.console.responses import revision_of
 from organizations.models import Organization
 from webhooks.console.deliveries import FAILURES, Ahead

@@ -1,22 +1,11 @@
-"""How a command's state looks: a word, a picture and one of four families, which differ in all three."""
+"""How a command's state looks, and why its dispatch was refused, in words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commands.rules.states import State
-
-
-@dataclass(frozen=True)
-class Look:
-    """``family`` is waiting, good, bad or person; withdrawn stands apart: nothing is asked of anyone."""
-
-    word: str
-    family: str
-    icon: str
-    meaning: str
-
+from organizations.console.looks import Look
 
 LOOKS: Final = {
     State.LOGGED: Look("Logged", "waiting", "logged", "On record, not dispatched"),

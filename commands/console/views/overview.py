@@ -12,10 +12,11 @@ from django.views.decorators.http import require_safe
 
 from commands import overview as service
 from commands.console.attention import groups_of
-from commands.console.states import LOOKS, Look
+from commands.console.states import LOOKS
 from commands.overview import COUNTED_TO, SETTLED, UNDER_WAY
 from commands.rules.states import State
 from organizations.console.access import ConsoleRequest, permitted
+from organizations.console.looks import Look
 from organizations.console.responses import live, revision_of, unchanged
 from webhooks.console.pace_chart import chart_of
 from webhooks.pace import last_hour
