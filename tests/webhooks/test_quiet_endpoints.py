@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from organizations.clock import database_now
 from tests import factories
 from tests.factories import Scene, record
+from webhooks import watching
+from webhooks.api import attempts
 from webhooks.endpoints import health
 from webhooks.engine import claims
 from webhooks.models import Endpoint
@@ -56,6 +59,23 @@ def test_its_health_is_read_from_its_own_attempts(quiet: Endpoint) -> None:
 
 def test_its_figures_are_read_from_its_own_attempts(quiet: Endpoint) -> None:
     assert pages_read(health.FIGURES, {"endpoints": [quiet.pk], "sample": 100}) < FEW
+
+
+def test_whether_it_fails_is_read_from_its_own_attempts(scene: Scene, quiet: Endpoint) -> None:
+    wanted = {"organization": scene.organization.pk, "late": database_now(), "at_most": 10}
+
+    assert pages_read(watching.SUSPECTS, wanted) < FEW
+
+
+def test_the_api_lists_its_own_attempts_alone(scene: Scene, quiet: Endpoint) -> None:
+    wanted = {
+        "organization": scene.organization.pk,
+        "endpoint": quiet.pk,
+        "before": attempts.NO_LIMIT,
+        "count": 50,
+    }
+
+    assert pages_read(attempts.NEWEST, wanted) < FEW
 
 
 def test_a_claim_reads_only_its_last_answer(scene: Scene, quiet: Endpoint) -> None:

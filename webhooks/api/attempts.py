@@ -14,14 +14,15 @@ from organizations.models import Organization
 from webhooks.models import Attempt
 
 # The newest of each endpoint, straight from the index attempt_newest_by_endpoint, then the newest of
-# those: an organization has few endpoints, and no page depends on how many attempts there are.
+# those: an organization has few endpoints, and no page depends on how many attempts there are. A range with
+# one endpoint in it: with a plain equality the newest attempts of all may be walked.
 NEWEST = """
 SELECT newest.id
   FROM webhooks_endpoint e
  CROSS JOIN LATERAL (
     SELECT a.id FROM webhooks_attempt a
-     WHERE a.endpoint_id = e.id AND a.id < %(before)s
-     ORDER BY a.id DESC LIMIT %(count)s) newest
+     WHERE a.endpoint_id BETWEEN e.id AND e.id AND a.id < %(before)s
+     ORDER BY a.endpoint_id, a.id DESC LIMIT %(count)s) newest
  WHERE e.organization_id = %(organization)s
    AND (%(endpoint)s::uuid IS NULL OR e.id = %(endpoint)s)
  ORDER BY newest.id DESC LIMIT %(count)s
