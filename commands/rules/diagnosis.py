@@ -77,14 +77,7 @@ UNREACHABLE_WORDS: Final = {
 }
 # Phases that end before anything is sent. An attempt of which the phase is unknown may have arrived.
 BEFORE_SENDING: Final = ("name", "connect", "tls")
-# A family of failures and the diagnosis when all attempts are of it.
-FAMILIES: Final = {
-    "errors": "receiver_errors",
-    "unreachable": "unreachable",
-    "slow": "receiver_too_slow",
-    "refused": "receiver_refused",
-    "redirected": "receiver_redirected",
-}
+# What attempts have in common that failed alike.
 FAMILY_WORDS: Final = {
     "errors": "answered with an error",
     "unreachable": "could not be reached",

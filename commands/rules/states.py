@@ -45,8 +45,3 @@ REISSUABLE: Final = SETTLED - {State.ACKED}
 ACK_TIMEOUT_MIN_S: Final = 30
 ACK_TIMEOUT_MAX_S: Final = 3600
 ACK_TIMEOUT_DEFAULT_S: Final = 300
-
-
-def may_move(old: str, new: str) -> bool:
-    """Whether the move is one of the transitions."""
-    return (old, new) in TRANSITIONS
