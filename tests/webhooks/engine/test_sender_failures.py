@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +31,8 @@ from tests.webhooks.engine.sending import (
     post_once,
     sending,
 )
-from webhooks.engine import exchange
+from webhooks.engine import exchange, resolver
+from webhooks.rules.policies import PRESETS
 
 RECEIVER = "receiver.example"
 
@@ -96,6 +99,20 @@ def test_a_burst_to_one_name_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
         answers = in_threads(10, lambda: sender.send(outgoing(url)))
     assert {answer.status_code for answer in answers} == {200}
     assert asked == [RECEIVER]
+
+
+def test_a_receiver_that_moved_is_found_by_the_next_attempt_of_its_schedule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([["127.0.0.2"], ["127.0.0.1"]])
+    answer_names(monkeypatch, lambda host: next(answers))
+    shortest_wait = min(wait for policy in PRESETS.values() for wait in policy.waits_s[1:])
+    with ScriptedReceiver() as receiver, sending() as sender:
+        url = f"http://{RECEIVER}:{receiver.port}/"
+        assert sender.send(outgoing(url)).error_kind == "connection_refused"
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + shortest_wait)
+        monkeypatch.setattr(resolver, "time", later)
+        assert sender.send(outgoing(url)).status_code == 200
 
 
 def test_a_refused_connection_is_told_as_such() -> None:
