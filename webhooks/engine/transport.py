@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
-from http.client import HTTPResponse, parse_headers
+from http.client import HTTPResponse, RemoteDisconnected, parse_headers
 from typing import Any, NamedTuple
 
 from webhooks.engine.failures import HeadTooLong
@@ -133,8 +133,37 @@ class ConnectionKey(NamedTuple):
     server_name: str
 
 
+class _Head:
+    """The lines of an answer's head. http.client takes the end of the connection for the end of the
+    headers; then a receiver that died in the middle of its answer would have taken the delivery.
+    """
+
+    def __init__(self, fp: Any) -> None:
+        self._fp = fp
+        self._begun = False
+
+    def readline(self, limit: int) -> bytes:
+        line: bytes = self._fp.readline(limit)
+        self._begun = self._begun or line.startswith(b"HTTP/")
+        if self._begun and len(line) < limit and not line.endswith(b"\n"):
+            raise RemoteDisconnected("closed before the headers were complete")
+        return line
+
+    def close(self) -> None:
+        self._fp.close()
+
+
 class _FinalResponse(HTTPResponse):
     """http.client skips `100 Continue` alone; 102 and 103 are no verdicts either."""
+
+    def begin(self) -> None:
+        whole = self.fp
+        self.fp = _Head(whole)  # type: ignore[assignment]
+        try:
+            super().begin()
+        finally:
+            if self.fp:  # http.client lets go of what is no HTTP
+                self.fp = whole
 
     def _read_status(self) -> tuple[str, int, str]:
         while True:

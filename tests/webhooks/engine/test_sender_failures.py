@@ -169,6 +169,22 @@ def test_a_receiver_that_takes_the_request_and_closes_may_have_processed_it() ->
     assert len(receiver.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0",
+    ],
+)
+def test_an_answer_that_breaks_off_before_its_headers_end_is_none(head: bytes) -> None:
+    with ScriptedReceiver(then_close(send_bytes(head))) as receiver:
+        answer = post_once(receiver.url)
+    assert (answer.status_code, answer.error_kind) == (None, "connection_reset")
+    assert answer.phase == "headers"
+
+
 def test_a_reset_is_told_as_such() -> None:
     with ScriptedReceiver(reset) as receiver:
         answer = post_once(receiver.url)
