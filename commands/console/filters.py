@@ -4,8 +4,7 @@ be dropped again, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -20,8 +19,9 @@ from commands.models import Dataset, Experiment
 from commands.queries import Filters
 from organizations.console import addresses, words
 from organizations.console.fields import PeriodForm
+from organizations.console.selects import Option, Select
 from organizations.models import ApiKey, Membership, Organization
-from webhooks.models import Endpoint
+from webhooks.console.rows import endpoint_options
 
 # Times that move on by themselves, unlike "since".
 WITHIN: Final = {
@@ -111,37 +111,6 @@ class FilterForm(PeriodForm):
         return [name for name in self.NARROWING if self.cleaned_data.get(name)]
 
 
-@dataclass(frozen=True)
-class Option:
-    """One thing that a filter offers, perhaps in a group."""
-
-    value: str
-    label: str
-    group: str = ""
-
-
-@dataclass(frozen=True)
-class Select:
-    """A filter that offers options; ``every`` is what it says while it does not narrow."""
-
-    name: str
-    label: str
-    every: str
-    options: Sequence[Option]
-    chosen: str = ""
-
-    def choosing(self, value: str) -> Select:
-        """With this value chosen, also when it is none that is offered any more."""
-        offered = any(option.value == value for option in self.options)
-        unknown = [] if offered or not value else [Option(value, "unknown")]
-        return replace(self, options=[*unknown, *self.options], chosen=value)
-
-    @property
-    def words(self) -> str:
-        """What is chosen. Of what is not offered, no name is known: it may be another organization's."""
-        return next(option.label for option in self.options if option.value == self.chosen)
-
-
 def selects(organization: Organization, form: FilterForm) -> dict[str, Select]:
     """What the filters of the organization offer, and what of it is chosen."""
     offered = (
@@ -151,7 +120,7 @@ def selects(organization: Organization, form: FilterForm) -> dict[str, Select]:
         ),
         Select("experiment", "Experiment", "Every experiment", _experiments(organization)),
         Select("issuer", "Issuer", "Anybody", [*_people(organization), *_keys(organization)]),
-        Select("endpoint", "Endpoint", "Every endpoint", _endpoints(organization)),
+        Select("endpoint", "Endpoint", "Every endpoint", endpoint_options(organization)),
     )
     chosen = {name: form.data[name].strip().lower() for name in form.narrowing}
     return {select.name: select.choosing(chosen.get(select.name, "")) for select in offered}
@@ -186,14 +155,6 @@ def _keys(organization: Organization) -> list[Option]:
             "Revoked keys" if k.revoked_at else "Keys",
         )
         for k in keys.order_by(F("revoked_at").asc(nulls_first=True), "name", "pk")
-    ]
-
-
-def _endpoints(organization: Organization) -> list[Option]:
-    endpoints = Endpoint.objects.filter(organization=organization)
-    return [
-        Option(str(e.pk), e.name, "Archived" if e.archived_at else "")
-        for e in endpoints.order_by(F("archived_at").asc(nulls_first=True), "name", "pk")
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from django import forms
 from django.apps import apps
@@ -18,6 +18,7 @@ from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.fields import PeriodForm
 from organizations.console.looks import Look
 from organizations.console.responses import live, revision_of, unchanged
+from organizations.console.selects import Option, Select
 from organizations.models import ApiKey, AuditEntry, Organization, User
 from organizations.rules import acts, differences
 from organizations.rules.differences import Change
@@ -176,7 +177,7 @@ def audit(request: ConsoleRequest) -> HttpResponse:
     polled = request.htmx.target == "audit-live"
     fragment = "audit/_rows.html" if polled else "audit/_results.html"
     if not request.htmx:
-        context |= _choices(organization)
+        context |= {"tabs": TABS, "selects": _selects(organization, form)}
     return live(request, "audit/list.html", fragment, context, revision)
 
 
@@ -208,12 +209,23 @@ def _says(change: Change, target: str) -> bool:
     return change.field in ("name", "user") and target in (change.old, change.new)
 
 
-def _choices(organization: Organization) -> dict[str, Any]:
-    """What the filters offer."""
+def _selects(organization: Organization, form: FilterForm) -> list[Select]:
+    """What the filters offer, and what of it is chosen."""
+    who, act = form.cleaned_data.get("who"), form.cleaned_data.get("act")
+    everybody = [*_people(organization), *_keys(organization)]
+    every_act = [Option(name, words) for name, words in acts.ACTS.items()]
+    return [
+        Select("who", "Person or key", "Everybody", everybody).choosing(str(who.pk) if who else ""),
+        Select("act", "Act", "Every act", every_act).choosing(act or ""),
+    ]
+
+
+def _people(organization: Organization) -> list[Option]:
+    return [
+        Option(str(person.pk), person.email, "People") for person in trail.who_acted(organization)
+    ]
+
+
+def _keys(organization: Organization) -> list[Option]:
     keys = ApiKey.objects.filter(organization=organization).order_by("-pk")[:KEYS_OFFERED]
-    return {
-        "tabs": TABS,
-        "acts": acts.ACTS,
-        "people": trail.who_acted(organization),
-        "keys": keys,
-    }
+    return [Option(str(k.pk), f"{k.name} (cck_{k.prefix}…)", "API keys") for k in keys]

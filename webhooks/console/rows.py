@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from django.db.models import F
 from django.http import Http404
 
 from organizations.actors import Actor
 from organizations.console import words
 from organizations.console.looks import Look
+from organizations.console.selects import Option
 from organizations.models import Organization
 from webhooks import endpoints
 from webhooks.console.strip import Strip, strip_of
@@ -85,6 +87,15 @@ def endpoint_rows(organization: Organization) -> list[EndpointRow]:
     )
     healths = endpoints.health_of(found)
     return [_row(endpoint, healths[endpoint.pk]) for endpoint in found]
+
+
+def endpoint_options(organization: Organization) -> list[Option]:
+    """The organization's endpoints to choose from, those that are archived last."""
+    found = Endpoint.objects.filter(organization=organization)
+    return [
+        Option(str(e.pk), e.name, "Archived" if e.archived_at else "")
+        for e in found.order_by(F("archived_at").asc(nulls_first=True), "name", "pk")
+    ]
 
 
 def find(actor: Actor, pk: UUID) -> EndpointRow:

@@ -139,7 +139,7 @@ def test_filters_stand_in_the_address_and_narrow(scene: Scene) -> None:
     assert "turn_left" in at(visitor, who=str(scene.operator.user.pk))
     assert "turn_left" not in at(visitor, who=str(scene.owner.user.pk))
     page = visitor.get("/audit/", about="commands", act="command.issue")
-    assert 'value="command.issue"\n                selected' in page.html
+    assert 'value="command.issue"\n              selected' in page.html
     assert "about=commands&amp;act=command.issue" in page.html
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpResponse
@@ -12,10 +11,12 @@ from django.views.decorators.http import require_safe
 from organizations.console import addresses
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import is_poll, live, revision_of, unchanged
+from organizations.console.selects import Option, Select
 from webhooks.console import as_sent, delivery_page
 from webhooks.console import deliveries as shown
 from webhooks.console.deliveries import LOOKS, DeliveryFilterForm, DeliveryRow
-from webhooks.models import Delivery, Endpoint
+from webhooks.console.rows import endpoint_options
+from webhooks.models import Delivery
 from webhooks.policies import POLICIES
 
 
@@ -43,20 +44,30 @@ def deliveries(request: ConsoleRequest) -> HttpResponse:
         "poll_url": request.get_full_path(),
     }
     if not request.htmx:
-        context |= _choices(request)
+        context["selects"] = _selects(request, form)
     polled = request.htmx.target == "deliveries-live"
     fragment = "deliveries/_rows.html" if polled else "deliveries/_results.html"
     return live(request, "deliveries/list.html", fragment, context, revision)
 
 
-def _choices(request: ConsoleRequest) -> dict[str, Any]:
-    """What the filters offer."""
-    endpoints = Endpoint.objects.filter(organization=request.actor.organization)
-    return {
-        "endpoints": endpoints.order_by("name", "pk").only("pk", "name", "archived_at"),
-        "policies": list(POLICIES),
-        "carried": list(shown.CARRIED),
-    }
+def _selects(request: ConsoleRequest, form: DeliveryFilterForm) -> list[Select]:
+    """What the filters offer, and what of it is chosen."""
+    offered = (
+        Select(
+            "carries",
+            "What it carries",
+            "Commands, events, pings",
+            [Option(name, name.capitalize()) for name in shown.CARRIED],
+        ),
+        Select("policy", "Policy", "Every policy", [Option(name, name) for name in POLICIES]),
+        Select(
+            "endpoint",
+            "Endpoint",
+            "Every endpoint",
+            endpoint_options(request.actor.organization),
+        ),
+    )
+    return [select.choosing(str(form.cleaned_data.get(select.name) or "")) for select in offered]
 
 
 @permitted("deliveries:read")
