@@ -172,7 +172,7 @@
 
   function show() {
     const state = frozenAt ? "stale" : paused ? "paused" : "live";
-    document.body.dataset.live = state;
+    document.body.dataset.news = state;
     document.getElementById("pause")?.setAttribute("aria-pressed", String(paused));
   }
 

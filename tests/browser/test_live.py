@@ -189,3 +189,15 @@ def test_filters_stand_in_the_address_and_back_restores_them(
     page.go_back()
     expect(search).to_have_value("undock")
     expect(page.locator("tbody tr")).to_have_count(1)
+
+
+def test_the_first_news_leave_alone_what_did_not_change(
+    scene: Scene, open_window: OpenWindow
+) -> None:
+    command = scene.dispatched()
+    page = open_window(scene.operator).page
+    page.goto(f"/commands/{command.pk}/")
+    page.evaluate("document.querySelector('#timeline-list').firstElementChild.mine = true")
+    fail_with(command, [503])
+    expect(page.locator("#attempt-1")).to_contain_text("503")
+    assert page.evaluate("document.querySelector('#timeline-list').firstElementChild.mine")
