@@ -16,10 +16,13 @@ from django_htmx.http import reswap, retarget
 from commands.console import export, rows
 from commands.console.filters import WITHIN, FilterForm, address, drops, selects
 from commands.console.states import CHOICES
+from commands.models import Dataset
+from commands.queries import Filters
 from organizations import audit
 from organizations.console import zones
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.responses import live, revision_of, unchanged
+from organizations.models import Organization
 from organizations.patience import TookTooLong
 
 
@@ -76,11 +79,14 @@ def _listed(request: ConsoleRequest, form: FilterForm) -> HttpResponse:
     top = rows.page_of(organization, filters, None) if before and not _seen(form) else page
     seen = _seen(form) or top.newest
     newer = rows.newer_than(organization, filters, seen) if before and seen else 0
-    revision = revision_of(page.revision, newer, zones.current_name())
+    dataset = _dataset(organization, filters)
+    armed = (dataset.name, dataset.armed_at) if dataset else None
+    revision = revision_of(page.revision, newer, armed, zones.current_name())
     if answer := unchanged(request, revision):
         return answer
     context = {
         "page": page,
+        "dataset": dataset,
         "newer": newer,
         "poll_url": address(request.GET, seen=seen if before else None),
         "older_url": address(request.GET, before=page.older) if page.older else "",
@@ -92,6 +98,14 @@ def _listed(request: ConsoleRequest, form: FilterForm) -> HttpResponse:
         context |= _filters(request, form)
     fragment = "commands/_rows.html" if polled else "commands/_results.html"
     return live(request, "commands/list.html", fragment, context, revision)
+
+
+def _dataset(organization: Organization, filters: Filters) -> Dataset | None:
+    """The one that the list is narrowed to: whether it is armed stands above its commands."""
+    if not filters.dataset_id:
+        return None
+    datasets = Dataset.objects.filter(organization=organization).select_related("armed_by")
+    return datasets.filter(pk=filters.dataset_id).first()
 
 
 def _seen(form: FilterForm) -> UUID | None:

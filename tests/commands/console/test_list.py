@@ -314,3 +314,23 @@ def test_nothing_of_another_organization_is_listed(scene: Scene) -> None:
     stranger = Visitor(provision("Elsewhere").actor("owner"))
     for query in ({}, {"q": str(command.pk)}, {"dataset": str(scene.dataset.pk)}):
         assert command.client_token not in stranger.get("/commands/", **query).text
+
+
+def test_the_list_of_one_dataset_says_whether_it_is_armed(scene: Scene) -> None:
+    scene.issued()
+    operator, only = Visitor(scene.operator), {"dataset": str(scene.dataset.pk)}
+    page = operator.get("/commands/", **only)
+    assert page.has("armed-banner")
+    assert not operator.get("/commands/").has("armed-banner")
+    datasets.disarm(scene.owner, scene.dataset.pk)
+    address = f"/commands/?{urlencode(only)}"
+    disarmed = operator.poll(address, "commands-live", page.revision)
+    assert disarmed.has("unarmed-banner")
+    assert operator.poll(address, "commands-live", disarmed.revision).status == 204
+
+
+def test_another_organization_s_dataset_has_no_banner(scene: Scene) -> None:
+    other = new_scene("Southwind")
+    page = Visitor(scene.operator).get("/commands/", dataset=str(other.dataset.pk))
+    assert not page.has("armed-banner")
+    assert not page.has("unarmed-banner")

@@ -58,12 +58,14 @@ def test_an_unarmed_dataset_stands_in_the_way_of_a_dispatch(scene: Scene) -> Non
     page = seen(scene, command)
     assert "not armed" in obstacle(page, "dispatch")
     assert not page.has("armed-banner")
+    assert page.has("unarmed-banner")
+    assert page.has("arm")
 
 
 def test_a_viewer_reads_everything_and_sees_no_act(scene: Scene) -> None:
     page = Visitor(scene.viewer).get(page_of(scene.delivered()))
     assert "As sent" in page.text
-    assert not any(page.has(act) for act in ("dispatch", "retract", "reissue", "disarm"))
+    assert not any(page.has(act) for act in ("dispatch", "retract", "reissue", "disarm", "arm"))
 
 
 def test_the_next_attempt_and_the_deadline_count_down_apart(scene: Scene) -> None:
