@@ -42,7 +42,7 @@ class EndpointFields(ConsoleForm):
         help_text="For people here, such as whose receiver it is.",
         widget=forms.Textarea(attrs={"rows": 2}),
     )
-    event_types = SubscriptionsField(label="Told of", required=False)
+    event_types = SubscriptionsField(label="Subscriptions", required=False)
     headers = HeadersField()
 
     # Names of headers whose values are stored already.

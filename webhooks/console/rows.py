@@ -65,6 +65,13 @@ class EndpointRow:
         return f"{left} more {unit} it"
 
     @property
+    def rule(self) -> str:
+        """What disables it, while it works."""
+        rule = self.endpoint.schedule.disable_rule
+        attempts = rule.kind == RuleKind.ATTEMPTS_IN_A_ROW
+        return f"{rule.count} {'failures' if attempts else 'failed deliveries'} in a row disable it"
+
+    @property
     def is_near(self) -> bool:
         """Half of the way to being disabled: a failure now and then is no reason to be alarmed."""
         return 2 * self.health.consecutive_failures >= self.endpoint.schedule.disable_rule.count

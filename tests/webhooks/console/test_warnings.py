@@ -55,3 +55,11 @@ def test_nothing_is_said_of_one_that_works(scene: Scene) -> None:
 
     assert "more failure" not in page.text
     assert "20 failures in a row disable it" in page.text
+
+
+def test_the_rule_of_deliveries_speaks_of_deliveries(scene: Scene) -> None:
+    endpoint = new_endpoint(scene.owner, "event")
+
+    page = Visitor(scene.viewer).get(reverse("endpoint", args=[endpoint.pk]))
+
+    assert "5 failed deliveries in a row disable it" in page.text
