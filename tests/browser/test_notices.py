@@ -52,7 +52,7 @@ def test_a_choice_of_mails_is_kept(scene: Scene, open_window: OpenWindow) -> Non
     page = open_window(scene.operator).page
     page.goto("/notices/")
     page.get_by_label("A command of mine failed").uncheck()
-    page.get_by_role("button", name="Store").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Your choice of mails is stored.")).to_be_visible()
     expect(page.get_by_label("A command of mine failed")).not_to_be_checked()
     expect(page.get_by_label("A command of mine timed out")).to_be_checked()
