@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 # A result waits this long for company: long enough to share a transaction, too short to be seen. It
 # does not wait where no other can come, because nothing else is on the wire.
-GATHER_S = 0.02
+GATHER_S = 0.03
 BATCH = 100
 # One in so many threads is kept for endpoints with nothing in flight, so that slow receivers, however
 # many of their deliveries are due, hold up nobody else's first.
@@ -116,14 +116,12 @@ class Pump:
         connection.close()
 
     def _claim_what_fits(self) -> None:
-        """Claim until nothing is due or no slot is free; a slot that frees up wakes us again."""
-        while not self._stopping.is_set() and (room := self._slots.free) > 0:
-            batch = claims.claim(room, self._worker, self._reserve)
-            if not batch:
-                return
-            for claimed in batch:
-                self._slots.take(1)
-                self._pool.submit(self._send, claimed)
+        """One claim takes all that there is room for; a slot that frees up wakes us again."""
+        if self._stopping.is_set() or not (room := self._slots.free):
+            return
+        for claimed in claims.claim(room, self._worker, self._reserve):
+            self._slots.take(1)
+            self._pool.submit(self._send, claimed)
 
     def _send(self, claimed: Claimed) -> None:
         self._results.put(attempts.make(self._sender, claimed))
