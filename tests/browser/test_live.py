@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from commands import lifecycle
 from commands.console.rows import PAGE_SIZE
+from commands.rules.reports import Outcome
 from tests.browser.conftest import OpenWindow
 from tests.browser.mortal import mortal_server
 from tests.factories import Scene, answer, claim, fail_with, record
@@ -201,3 +202,30 @@ def test_the_first_news_leave_alone_what_did_not_change(
     fail_with(command, [503])
     expect(page.locator("#attempt-1")).to_contain_text("503")
     assert page.evaluate("document.querySelector('#timeline-list').firstElementChild.mine")
+
+
+PLACES = """(ids) => ids.map((id) => {
+  const { x, y } = document.getElementById(id).getBoundingClientRect();
+  return [id, Math.round(x), Math.round(y)];
+})"""
+
+
+def test_nothing_moves_when_a_command_is_dispatched_fails_once_and_is_acked(
+    scene: Scene, open_window: OpenWindow
+) -> None:
+    command = scene.issued()
+    page = open_window(scene.operator).page
+    page.goto(f"/commands/{command.pk}/")
+    above = ["command-head", "retract", "now-panel", "schedule", "columns"]
+    logged = page.evaluate(PLACES, above)
+    command = lifecycle.dispatch(scene.operator, command.pk)
+    expect(page.locator("#state")).to_have_text("Queued")
+    assert page.evaluate(PLACES, above) == logged
+    queued = page.evaluate(PLACES, [*above, "sent"])
+    fail_with(command, [503])
+    expect(page.locator("#attempt-1")).to_contain_text("503")
+    assert page.evaluate(PLACES, [*above, "sent"]) == queued
+    record(answer(claim(command), 200))
+    lifecycle.acknowledge(scene.operator, command.pk, Outcome.SUCCESS, "docked")
+    expect(page.locator("#state")).to_have_text("Acked")
+    assert page.evaluate(PLACES, [*above, "sent"]) == queued
