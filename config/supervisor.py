@@ -46,6 +46,7 @@ STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # tenths after that, and the whole stop promises 12 s.
 GRACE_S = 11.5
 HEALTHY_WITHIN_S = 60.0
+DATABASE_LOOK_S = 1.0
 OLDEST_POSTGRESQL = 15
 
 # What `make run` decides for itself unless told otherwise: its receiver is on this machine.
@@ -108,15 +109,17 @@ def run(plan: Plan) -> None:
     adopt_orphans()
     with contextlib.ExitStack() as at_the_end:
         at_the_end.callback(kill_descendants)
-        database = _start_database(plan, at_the_end)
+        embedded = _start_database(plan, at_the_end)
         prepare()
         processes = Processes(read_procfile(PROJECT / "Procfile"), _environment())
         at_the_end.callback(processes.stop, GRACE_S)
         at_the_end.callback(_announce_stop)
         processes.start()
         _wait_until_healthy(plan, processes)
-        say(banner(plan, json.loads(plan.demo_file.read_text()), database))
-        processes.wait(until=_hangup_of_terminal())
+        said = str(embedded.files.cluster) if embedded else "the PostgreSQL that DATABASE_URL names"
+        say(banner(plan, json.loads(plan.demo_file.read_text()), said))
+        hung_up, keep = _hangup_of_terminal(), _keeper(embedded)
+        processes.wait(until=lambda: keep() or hung_up())
 
 
 def _request_stop(*_: object) -> Never:
@@ -244,15 +247,34 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 
-def _start_database(plan: Plan, at_the_end: contextlib.ExitStack) -> str:
-    """Start the embedded PostgreSQL if no other is named; the words for where the data is."""
+def _start_database(plan: Plan, at_the_end: contextlib.ExitStack) -> EmbeddedPostgres | None:
+    """Start the embedded PostgreSQL if no other is named."""
     if os.environ.get("DATABASE_URL"):
-        return "the PostgreSQL that DATABASE_URL names"
+        return None
     database = EmbeddedPostgres(plan.data_dir)
     at_the_end.callback(database.stop)
     database.start()
     os.environ["DATABASE_URL"] = database.url
-    return str(database.files.cluster)
+    return database
+
+
+def _keeper(database: EmbeddedPostgres | None) -> Callable[[], bool]:
+    """Look after the embedded PostgreSQL, a second apart: start it again when it died. All that waits is in
+    its files, and every process connects anew. The answer is always False: no reason to stop.
+    """
+    next_look = time.monotonic()
+
+    def keep() -> bool:
+        nonlocal next_look
+        if database and time.monotonic() >= next_look:
+            if not database.is_running():
+                say("PostgreSQL ended; it is started again.")
+                database.start()
+                say("PostgreSQL runs again.")
+            next_look = time.monotonic() + DATABASE_LOOK_S
+        return False
+
+    return keep
 
 
 def prepare() -> None:

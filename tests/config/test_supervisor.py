@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.scenarios.workers import wait_for
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -163,10 +165,13 @@ class Console:
         os.close(stdin)
 
     def wait_until_ready(self) -> None:
+        self.wait_until_said("Ctrl-C stops everything")
+
+    def wait_until_said(self, words: str) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.said.append(line.rstrip("\n"))
-            if "Ctrl-C stops everything" in line:
+            if words in line:
                 return
         pytest.fail("\n".join(self.said))
 
@@ -213,6 +218,14 @@ def start(variables: dict[str, str]) -> Iterator[Callable[[], Console]]:
             console.process.communicate()
         if console.terminal >= 0:
             os.close(console.terminal)
+
+
+def is_healthy(console: Console) -> bool:
+    try:
+        with urllib.request.urlopen(f"{console.address}/healthz") as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def press_ctrl_c(console: Console) -> None:
@@ -262,6 +275,18 @@ def test_the_banner_shows_logins_and_lines_to_try_that_work(start: Callable[[], 
     assert issued["state"] == "logged"
     assert dispatched["id"] == issued["id"]
     assert dispatched["dispatchedAt"] is not None
+
+
+def test_a_postgresql_that_dies_is_started_again(start: Callable[[], Console]) -> None:
+    console = start()
+    [pid_file] = console.data_dir.rglob("postmaster.pid")
+
+    os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
+    console.wait_until_said("PostgreSQL runs again.")
+
+    wait_for(lambda: is_healthy(console))
+    assert console.end(press_ctrl_c) < 12
+    assert console.leftovers() == []
 
 
 def test_when_one_process_dies_everything_stops_and_says_which(
