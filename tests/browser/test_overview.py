@@ -29,6 +29,7 @@ def workers(scene: Scene) -> None:
 def test_it_changes_from_all_clear_to_what_needs_a_person_and_back(
     scene: Scene, open_window: OpenWindow
 ) -> None:
+    scene.issued()
     page = open_window(scene.owner).page
     page.goto("/overview/")
     expect(page.get_by_text("Nothing needs a person.", exact=True)).to_be_visible()

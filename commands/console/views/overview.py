@@ -14,6 +14,7 @@ from commands import overview as service
 from commands.console.attention import groups_of
 from commands.console.states import LOOKS
 from commands.overview import COUNTED_TO, SETTLED, UNDER_WAY
+from commands.queries import of_organization
 from commands.rules.states import State
 from organizations.console.access import ConsoleRequest, permitted
 from organizations.console.looks import Look
@@ -62,6 +63,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         "settled": _tiles(SETTLED, counts, "&within=24h"),
         "chart": chart_of(minutes),
         "workers": workers,
+        "is_new": not (any(counts.values()) or of_organization(organization).exists()),
     }
     return live(request, "overview/page.html", "overview/_live.html", context, revision)
 

@@ -55,6 +55,24 @@ def refused(scene: Scene) -> Command:
 # --- what needs a person ------------------------------------------------------------------------
 
 
+def test_an_organization_that_never_issued_anything_is_led_to_its_first_command(
+    scene: Scene,
+) -> None:
+    for actor, steps in (
+        (scene.owner, "register the endpoint"),
+        (scene.viewer, "an operator issues"),
+    ):
+        page = Visitor(actor).get(PATH)
+
+        assert page.has("first-steps")
+        assert not page.has("all-clear")
+        assert steps in page.text
+
+    scene.issued()
+
+    assert not seen(scene).has("first-steps")
+
+
 def test_people_arrive_at_the_overview(scene: Scene) -> None:
     assert Visitor(scene.viewer).get("/").to == PATH
 
