@@ -20,7 +20,7 @@ from webhooks.models import Endpoint
 # Attempts of another endpoint that are newer than all of the quiet one.
 BUSY = 30_000
 # Pages: what the index of an endpoint's attempts takes, many times over, and far from what BUSY fill.
-FEW = 150
+FEW = 400
 
 ATTEMPTS = """
 INSERT INTO webhooks_attempt (delivery_id, endpoint_id, number, worker, due_at, claimed_at, started_at,

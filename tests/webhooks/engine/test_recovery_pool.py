@@ -48,6 +48,11 @@ def delivers(scene: Scene) -> None:
         )
 
 
+def waits_for_results(pid: int) -> bool:
+    """Whether the process is blocked in reading a queue, for which it holds the queue's lock."""
+    return "pipe_read" in Path(f"/proc/{pid}/wchan").read_text()
+
+
 def restarted() -> bool:
     """Whether a second pool has shown a sign of life."""
     return Heartbeat.objects.count() >= 2
@@ -57,7 +62,10 @@ def test_a_pool_whose_monitor_was_killed_is_started_again(
     scene: Scene, workers: Workers, pool: dict[Kind, list[int]]
 ) -> None:
     """Its successor would wait for ever for the lock that the dead one held."""
-    os.kill(pool[Kind.MONITOR][0], signal.SIGKILL)
+    [monitor] = pool[Kind.MONITOR]
+    wait_for(lambda: waits_for_results(monitor))
+
+    os.kill(monitor, signal.SIGKILL)
 
     wait_for(restarted, PATIENCE_S)
 
