@@ -161,6 +161,7 @@ class Console:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=_heed_hangups,
         )
         os.close(stdin)
 
@@ -192,6 +193,11 @@ class Console:
             for folder in Path("/proc").glob("[0-9]*")
             if int(folder.name) != os.getpid() and known in _words(folder)
         ]
+
+
+def _heed_hangups() -> None:
+    """Also where the tests themselves run under nohup, which a process inherits."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _words(process: Path) -> bytes:
